@@ -1,0 +1,49 @@
+"""The one way to take secrets out of a text before it is shown or stored."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+MASK = "[REDACTED]"
+
+_NAME = re.compile(
+    r"(api[-_]?key|access[-_]?key|token|secret|password|passwd|credential|authorization)s?$", re.IGNORECASE
+)
+_NOT_SECRET = re.compile(
+    r"(max|min|total|prompt|completion|cached|reasoning|num|budget)[-_a-z]*tokens?$", re.IGNORECASE
+)
+_PATTERNS = (
+    # "Authorization: Bearer abc", "api_key=abc", '"apiKey": "abc"', "x-api-key: abc"
+    re.compile(
+        r"(?P<label>\b(?:authorization|proxy-authorization|[\w-]*(?:api[-_]?key|access[-_]?token|refresh[-_]?token|"
+        r"client[-_]?secret|password))[\"']?\s*[:=]\s*[\"']?(?:bearer\s+|basic\s+)?)(?P<value>[^\s\"',;}{)]{4,})",
+        re.IGNORECASE,
+    ),
+    re.compile(r"(?P<label>\bbearer\s+)(?P<value>[A-Za-z0-9._~+/=-]{8,})", re.IGNORECASE),
+    # Well-known key shapes that need no label.
+    re.compile(r"(?P<label>)(?P<value>\b(?:sk|pk|rk|ghp|gho|ghs|xoxb|xoxp|AKIA|key)[-_][A-Za-z0-9_-]{16,})"),
+    re.compile(r"(?P<label>)(?P<value>\bAKIA[0-9A-Z]{16}\b)"),
+    re.compile(r"(?P<label>)(?P<value>\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,})"),
+    re.compile(
+        r"(?P<label>)(?P<value>-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z))", re.DOTALL
+    ),
+)
+
+
+def is_secret_name(name: str) -> bool:
+    """True when a setting of this name holds a secret, judged by its last word (`..._api_key`, `...token`)."""
+    last = name.rsplit(".", 1)[-1]
+    return bool(_NAME.search(last)) and not _NOT_SECRET.search(last)
+
+
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
+    """`text` with the given secrets, labelled secrets and well-known key shapes replaced by `[REDACTED]`.
+
+    Prose such as "token budget exceeded" is left alone. Applying it twice changes nothing more.
+    """
+    for secret in sorted({s for s in secrets if len(s) >= 4}, key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    for pattern in _PATTERNS:
+        text = pattern.sub(lambda match: f"{match['label']}{MASK}", text)
+    return text
