@@ -1,0 +1,117 @@
+"""Progress for a person: bars on a terminal, plain lines elsewhere, always on standard error.
+
+Standard output stays free for what a program may read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TextIO
+
+from skillopt.tracking.events import Event
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def plain(text: str) -> str:
+    """`text` without control characters: what a model wrote cannot move the cursor or change colours."""
+    return _CONTROL.sub("", text)
+
+
+class ConsoleSink:
+    """Writes events as lines of text. `stream` is usually `sys.stderr`; bars appear only on a terminal."""
+
+    def __init__(self, stream: TextIO, *, bars: bool) -> None:
+        self._stream = stream
+        self._bars = bars
+        self._bar: Any = None
+
+    def write(self, event: Event) -> None:
+        """Show one event."""
+        if event.kind == "item_done":
+            self._advance(event.data)
+            return
+        if event.kind in ("rollout_started", "rollout_finished"):
+            self._end_bar()
+        line = _line(event)
+        if line:
+            self._say(line)
+
+    def close(self) -> None:
+        """End a bar that is still open."""
+        self._end_bar()
+
+    def _advance(self, data: Mapping[str, Any]) -> None:
+        if not self._bars:
+            return
+        if self._bar is None:
+            from tqdm import tqdm
+
+            self._bar = tqdm(
+                total=data["total"], initial=data["done"] - 1, desc=f"  {data['purpose']}", file=self._stream,
+                unit="item", leave=False, dynamic_ncols=True,
+            )  # fmt: skip
+        self._bar.update(data["done"] - self._bar.n)
+
+    def _end_bar(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def _say(self, line: str) -> None:
+        if self._bar is not None:
+            self._bar.write(plain(line), file=self._stream)
+        else:
+            self._stream.write(plain(line) + "\n")
+            self._stream.flush()
+
+
+def _line(event: Event) -> str:
+    render = _LINES.get(event.kind)
+    return render(event.data) if render is not None else ""
+
+
+def _rollout_finished(data: Mapping[str, Any]) -> str:
+    parts = [f"{data['ok']}/{data['total']} ok"]
+    parts += [f"{data[name]} {name}" for name in ("errors", "cached") if data.get(name)]
+    return f"  {data['purpose']}: {', '.join(parts)}"
+
+
+def _gate(data: Mapping[str, Any]) -> str:
+    return (
+        f"  gate: {data['action']}  ({data['metric']} {data['candidate']:.4f} against {data['current']:.4f}, "
+        f"best {data['best']:.4f})"
+    )
+
+
+def _retry(data: Mapping[str, Any]) -> str:
+    return f"  retry in {data.get('wait_s', 0):.1f} s ({data.get('stage', 'call')}): {data.get('error', '')}"
+
+
+def _started(data: Mapping[str, Any]) -> str:
+    resumed = data.get("resumed_from")
+    again = f", going on after step {resumed}" if resumed is not None else ""
+    return f"Run folder {data['out_root']}: {data['epochs']} epochs, {data['total_steps']} steps{again}"
+
+
+_LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "run_started": _started,
+    "epoch_started": lambda d: f"[EPOCH {d['epoch']}/{d['epochs']}]",
+    "step_started": lambda d: f"[STEP {d['step']}/{d['total_steps']}]",
+    "baseline_started": lambda _d: "BASELINE evaluate",
+    "test_started": lambda d: f"TEST {d['purpose']}",
+    "phase": lambda d: f"  {d['name']}" + (f"  {d['detail']}" if d.get("detail") else ""),
+    "rollout_finished": _rollout_finished,
+    "gate": _gate,
+    "model_retry": _retry,
+    "model_error": lambda d: f"  failed ({d.get('stage', 'call')}): {d.get('error', '')}",
+    "rate_limited": lambda d: f"  rate limited: {d.get('concurrency', '?')} calls at a time from now on",
+    "parameter_dropped": lambda d: f"  {d.get('model', 'the model')} does not take {d.get('parameter', '?')}; left out",
+    "model_changed": lambda d: f"  warning: the provider answered with model {d.get('answered', '?')}",
+    "analyst_failed": lambda d: f"  analyst lost: {d.get('reason', '')}",
+    "merge_fallback": lambda _d: "  merge failed; edits were put one after another",
+    "ranking_fallback": lambda d: f"  ranking not usable; first edits kept: {d.get('reason', '')}",
+    "notice": lambda d: f"note: {d['text']}",
+    "run_stopped": lambda d: f"stopped: {d['reason']}",
+}

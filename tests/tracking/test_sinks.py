@@ -1,0 +1,58 @@
+"""Events reach their sinks in order, and the console shows them as lines."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+from skillopt.tracking import EventLog
+from skillopt.tracking.console import ConsoleSink
+from skillopt.tracking.jsonl import JsonlSink
+
+
+def test_events_are_appended_without_progress_ticks(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    log = EventLog([JsonlSink(path)])
+    log.emit("step_started", step=1, total_steps=3, epoch=1)
+    log.emit("item_done", purpose="rollout", done=1, total=2)
+    log.emit("notice", text="é")
+    log.close()
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [row["kind"] for row in rows] == ["step_started", "notice"]
+    assert rows[1]["text"] == "é"
+    assert rows[0]["time"] > 0
+
+
+def test_lines_carry_the_words_that_dashboards_look_for() -> None:
+    stream = io.StringIO()
+    log = EventLog([ConsoleSink(stream, bars=False)])
+    log.emit("baseline_started", purpose="baseline")
+    log.emit("epoch_started", epoch=1, epochs=4)
+    log.emit("step_started", step=2, total_steps=8, epoch=1)
+    log.emit("phase", name="1/6 ROLLOUT", detail="20 items")
+    log.emit("item_done", purpose="rollout", split="train", done=1, total=20, ok=1, cached=0)
+    log.emit("rollout_finished", purpose="rollout", split="train", total=20, ok=19, errors=1, cached=4)
+    log.emit("gate", action="accept_new_best", metric="hard", current=0.5, candidate=0.75, best=0.75)
+    log.emit("unknown kind", anything=1)
+    shown = stream.getvalue()
+    assert "BASELINE evaluate\n[EPOCH 1/4]\n[STEP 2/8]\n  1/6 ROLLOUT  20 items\n" in shown
+    assert "rollout: 19/20 ok, 1 errors, 4 cached\n" in shown
+    assert "gate: accept_new_best  (hard 0.7500 against 0.5000, best 0.7500)\n" in shown
+    assert "unknown" not in shown
+
+
+def test_text_of_a_model_cannot_steer_the_terminal() -> None:
+    stream = io.StringIO()
+    EventLog([ConsoleSink(stream, bars=False)]).emit("notice", text="a\x1b[2Jb\rc")
+    assert stream.getvalue() == "note: a[2Jbc\n"
+
+
+def test_bars_are_drawn_on_a_terminal_only() -> None:
+    stream = io.StringIO()
+    log = EventLog([ConsoleSink(stream, bars=True)])
+    log.emit("item_done", purpose="selection", split="val", done=1, total=2, ok=1, cached=0)
+    log.emit("notice", text="between")
+    log.close()
+    assert "selection" in stream.getvalue()
+    assert "note: between" in stream.getvalue()
