@@ -1,0 +1,77 @@
+"""What all scorers share: the score, the rule for blank answers, the best of several references.
+
+Knows nothing of any single way to compare; each scorer adds one `_compare`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from skillopt.errors import DataError
+
+_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What one answer is worth: `hard` and `soft` in 0..1, and a short sentence of feedback for the optimizer."""
+
+    hard: float
+    soft: float
+    feedback: str = ""
+
+
+def shorten(text: str, limit: int = _SHOWN) -> str:
+    """`text` on one line in quotes, at most `limit` characters of it."""
+    line = " ".join(text.split())
+    return f"'{line if len(line) <= limit else line[: limit - 1] + '…'}'"
+
+
+def expected_got(reference: str, answer: str, note: str = "") -> str:
+    """The usual feedback: what was expected, what came, and why that differs."""
+    return f"expected {shorten(reference)}, got {shorten(answer)}" + (f" ({note})" if note else "") + "."
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """Base of all scorers: call it with an answer and its references.
+
+    Rules that hold for every scorer: the best reference counts (by hard, then soft, then order); a blank answer is
+    right only if a reference is blank; a blank reference matches only a blank answer; no references, no marks. A
+    scorer never raises for any text.
+    """
+
+    def __call__(self, answer: str, references: Sequence[str]) -> Score:
+        """Score `answer` against the best of `references`."""
+        if isinstance(references, str):
+            references = (references,)
+        blank = any(not reference.strip() for reference in references)
+        if not answer.strip():
+            return Score(1.0, 1.0, "correct.") if blank else Score(0.0, 0.0, "the answer is empty.")
+        filled = [reference for reference in references if reference.strip()] or self._without_references()
+        if not filled:
+            why = f"expected an empty answer, got {shorten(answer)}." if blank else "the item has no reference answer."
+            return Score(0.0, 0.0, why)
+        return max((self._compare(answer, reference) for reference in filled), key=lambda s: (s.hard, s.soft))
+
+    def check_references(self, references: Sequence[str], where: str = "item") -> None:
+        """Raise DataError, naming `where`, if this scorer could never accept an answer for these references."""
+        if not references and not self._without_references():
+            raise DataError(f"{where}: there is no reference answer; give at least one.")
+        for reference in references:
+            reason = self._refuse(reference) if reference.strip() else ""
+            if reason:
+                raise DataError(f"{where}: the reference {shorten(reference)} {reason}.")
+
+    def _without_references(self) -> list[str]:
+        """References to use when the item has none."""
+        return []
+
+    def _refuse(self, reference: str) -> str:
+        """Why `reference` cannot work with this scorer, or an empty text."""
+        del reference
+        return ""
+
+    def _compare(self, answer: str, reference: str) -> Score:
+        raise NotImplementedError

@@ -1,0 +1,172 @@
+r"""Numbers in text, and the scorer that compares them.
+
+A number is written with ASCII digits: `42`, `-3.5`, `.5`, `1e6`, `1.5 x 10^6`, with thousands separators (`1,234`,
+`12,34,567`, `1'234`, a no-break space), a currency sign before it (`$5`, `-€5`), a per cent sign or a scale word after
+it (`1.2 million`, `3bn`, `5k`, `7 dozen`). The minus is `-`, `−`, or the word minus or negative; between two numbers
+(`3-5`) it is a dash. What looks like a number and is not one of these (`1.2.3`, `12,34`, `2½`, `10⁶`) is unreadable
+and never right. Other words after a number (`5 kg`) are units and not looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import Literal
+
+from skillopt.errors import ConfigError
+from skillopt.scoring.base import Score, Scorer, expected_got
+from skillopt.scoring.normalize import casefold_text
+
+_SCALES = {
+    "dozen": 12,
+    "hundred": 10**2,
+    "thousand": 10**3,
+    "lakh": 10**5,
+    "million": 10**6,
+    "crore": 10**7,
+    "billion": 10**9,
+    "trillion": 10**12,
+}
+_SUFFIXES = {"k": 10**3, "mn": 10**6, "m": 10**6, "bn": 10**9, "b": 10**9, "tn": 10**12}
+_SEPARATORS = "'’_\u00a0\u202f"
+_NUMBER = re.compile(
+    r"(?P<minus>(?<![\w.)])[-−]|\b(?:minus|negative)\s+)?"
+    r"(?:(?P<currency>[$€£¥₹])(?P<inner>[-−])?\s?)?"
+    rf"(?<![\w.,])(?P<digits>\.?[0-9](?:[0-9.,{_SEPARATORS}]*[0-9])?)"
+    r"(?P<exponent>[eE][-+]?[0-9]{1,4}(?!\w)|\s?[x×*]\s?10(?:\^|\*\*)[-+]?[0-9]{1,4}(?!\w))?"
+    r"(?P<unit>\s?%|\s?per\s?cent\b|(?:mn|bn|tn|[kKMmBb])(?![\w]))?"
+    rf"(?P<scales>(?:[\s-]{{1,2}}(?:{'|'.join(_SCALES)})s?\b)*)",
+    re.IGNORECASE,
+)
+_CONTEXT = Context(prec=60)
+_MAX_DIGITS = 2_000
+_MAX_EXPONENT = 400
+_MAX_SCALE = 10**30
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number found in a text. `value` is None if it cannot be read; `percent`: a per cent sign follows it."""
+
+    value: Decimal | None
+    percent: bool = False
+    currency: str = ""
+
+
+def find_numbers(text: str, decimal_mark: str = ".") -> list[Number]:
+    """Every number in `text`, in order; see the module for what counts as one."""
+    return [_read(match, text, decimal_mark) for match in _NUMBER.finditer(text)]
+
+
+def _read(match: re.Match[str], text: str, decimal_mark: str) -> Number:
+    unit = (match["unit"] or "").strip()
+    currency = match["currency"] or ""
+    percent = unit == "%" or unit.lower().startswith("per")
+    digits = _plain_digits(match["digits"], decimal_mark)
+    scale = _scale("" if percent else unit, match["scales"] or "", currency)
+    exponent = int(re.split(r"[eE^*]", match["exponent"])[-1]) if match["exponent"] else 0
+    follow = text[match.end("digits") : match.end("digits") + 1]
+    if digits is None or scale is None or follow.isnumeric() or abs(exponent) > _MAX_EXPONENT:
+        return Number(None, percent, currency)
+    value = Decimal(f"{'-' if match['minus'] or match['inner'] else ''}{digits}e{exponent}")
+    return Number(value if scale == 1 else _CONTEXT.multiply(value, Decimal(scale)), percent, currency)
+
+
+def _scale(suffix: str, words: str, currency: str) -> int | None:
+    """Factor of `k`, `million` and the like. A small m or b alone is metres or bytes, unless it is money."""
+    small = suffix in ("m", "b") and not currency
+    scale = 1 if small else _SUFFIXES.get(suffix.lower(), 1)
+    for word in re.findall(r"[^\s-]+", words.lower()):
+        factor = _SCALES.get(word.removesuffix("s"))
+        if factor is None or scale > _MAX_SCALE:
+            return None
+        scale *= factor
+    return scale
+
+
+def _plain_digits(run: str, decimal_mark: str) -> str | None:
+    """Digits and at most one point, or None if separators stand where no convention puts them."""
+    comma = "," if decimal_mark == "." else "."
+    whole, _, fraction = run.partition(decimal_mark)
+    if fraction and not fraction.isdigit():
+        return None
+    for mark in (comma, *_SEPARATORS):
+        if mark in whole:
+            western = rf"[0-9]{{1,3}}(?:{re.escape(mark)}[0-9]{{3}})+"
+            indian = rf"[0-9]{{1,2}}(?:{re.escape(mark)}[0-9]{{2}})+{re.escape(mark)}[0-9]{{3}}"
+            if not re.fullmatch(f"{western}|{indian}", whole):
+                return None
+            whole = whole.replace(mark, "")
+            break
+    plain = f"{whole or '0'}.{fraction or '0'}"
+    return plain if (whole or "0").isdigit() and len(plain) <= _MAX_DIGITS else None
+
+
+@dataclass(frozen=True, slots=True)
+class Numeric(Scorer):
+    """The number in the answer equals the reference, within a tolerance.
+
+    Right if `|answer - reference| <= max(absolute_tolerance, relative_tolerance * |reference|)`, computed in decimal
+    (0.1 is exactly 0.1); both tolerances are 0 by default. `pick`: which number of the answer counts, `only` (default;
+    several different numbers are wrong), `first` or `last`. `percent`: `unit` (default; the sign is a unit, 50% equals
+    50) or `fraction` (50% equals 0.5). `decimal_mark`: `.` (default) or `,`. Two different currency signs never match.
+    The same text as the reference is always right.
+    """
+
+    absolute_tolerance: float = 0.0
+    relative_tolerance: float = 0.0
+    pick: Literal["only", "first", "last"] = "only"
+    percent: Literal["unit", "fraction"] = "unit"
+    decimal_mark: Literal[".", ","] = "."
+
+    def __post_init__(self) -> None:
+        for name in ("absolute_tolerance", "relative_tolerance"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"scorer 'numeric': {name} is {getattr(self, name)}; expected 0 or more.")
+
+    def _refuse(self, reference: str) -> str:
+        number, _ = self._pick(reference)
+        return "" if number is not None else "holds no single number that can be read"
+
+    def _pick(self, text: str) -> tuple[Number | None, str]:
+        """The number of `text` that counts, or None and the reason."""
+        found = find_numbers(text, self.decimal_mark)
+        if not found:
+            return None, "no number in it"
+        if self.pick == "only":
+            if len({self._value(number) for number in found}) > 1 or len({n.currency for n in found} - {""}) > 1:
+                return None, f"{len(found)} numbers in it; give one only"
+            found = sorted(found, key=lambda number: bool(number.currency))
+        number = found[0] if self.pick == "first" else found[-1]
+        return (number, "") if number.value is not None else (None, "the number cannot be read")
+
+    def _value(self, number: Number) -> Decimal | None:
+        if number.value is not None and number.percent and self.percent == "fraction":
+            return _CONTEXT.divide(number.value, Decimal(100))
+        return number.value
+
+    def _compare(self, answer: str, reference: str) -> Score:
+        if casefold_text(answer) == casefold_text(reference):
+            return Score(1.0, 1.0, "correct.")
+        given, why = self._pick(answer)
+        wanted, _ = self._pick(reference)
+        if given is None or wanted is None:
+            return Score(0.0, 0.0, expected_got(reference, answer, why or "the reference is not a number"))
+        if given.currency and wanted.currency and given.currency != wanted.currency:
+            return Score(0.0, 0.0, expected_got(reference, answer, "another currency"))
+        if self._close(self._value(given), self._value(wanted)):
+            return Score(1.0, 1.0, "correct.")
+        return Score(0.0, 0.0, expected_got(reference, answer))
+
+    def _close(self, given: Decimal | None, wanted: Decimal | None) -> bool:
+        if given is None or wanted is None or given == wanted:
+            return given is not None and wanted is not None
+        share = _CONTEXT.multiply(_exact(self.relative_tolerance), _CONTEXT.abs(wanted))
+        allowed = max(_exact(self.absolute_tolerance), share)
+        return _CONTEXT.abs(_CONTEXT.subtract(given, wanted)) <= allowed
+
+
+def _exact(value: float) -> Decimal:
+    """The decimal number that a person wrote, not its binary neighbour."""
+    return Decimal(repr(float(value)))
