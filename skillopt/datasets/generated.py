@@ -1,0 +1,51 @@
+"""The folder that holds a generated split: three item files and the manifest that says what they were cut from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from skillopt.errors import DataError
+from skillopt.types import Item
+from skillopt.utils.files import atomic_write_json, read_json
+
+MANIFEST = "split_manifest.json"
+_DECIDING = ("source_hash", "split_ratio", "split_seed")
+
+
+def write_split_folder(
+    folder: Path, splits: Mapping[str, Sequence[Item]], manifest: Mapping[str, Any], *, reset: bool = False
+) -> None:
+    """Write `<folder>/<split>/items.json` for each split and the manifest.
+
+    A folder that was cut from the same items with the same ratio and seed is written again, with the same content.
+    Raises DataError for a folder with another manifest, unless `reset`, and always for one with splits that have no
+    manifest: those were made by hand. The manifest goes first, so that an interrupted start can be repeated.
+    """
+    _check_folder(folder, splits, manifest, reset=reset)
+    atomic_write_json(folder / MANIFEST, dict(manifest))
+    for name, items in splits.items():
+        atomic_write_json(folder / name / "items.json", [item.to_dict() for item in items])
+
+
+def _check_folder(
+    folder: Path, splits: Mapping[str, Sequence[Item]], manifest: Mapping[str, Any], *, reset: bool
+) -> None:
+    path = folder / MANIFEST
+    if not path.exists():
+        if any((folder / name).exists() for name in splits):
+            raise DataError(
+                f"{folder}: holds splits that have no {MANIFEST}, so they were not generated and are not overwritten; "
+                "read them with split_mode: split_dir, or choose another split_output_dir."
+            )
+        return
+    old = read_json(path)
+    known = old if isinstance(old, dict) else {}
+    changed = [key for key in _DECIDING if known.get(key) != manifest[key]]
+    if changed and not reset:
+        raise DataError(
+            f"{folder}: holds a split with another {', '.join(changed)}; cutting again would move items between train, "
+            "val and test, and scores could not be compared. Choose another split_output_dir or out_root, go on with "
+            "this split through split_mode: split_dir, or set split_reset to replace it."
+        )
