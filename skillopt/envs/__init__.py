@@ -1,0 +1,16 @@
+"""Environments: what a task is, how it is put to the target model, and how its answer is scored.
+
+    base.py       the contract of an environment, and the base of single-call ones
+    chat.py       the target model as one item sees it
+    runner.py     the one way to run items: workers, deadlines, retries, storage, order
+    registry.py   finds an environment by name
+    jsonl/        bring your own data: CSV, JSON or JSON Lines
+
+A new environment says what to ask and how to score. It has no thread pool, no retry loop and no result file.
+"""
+
+from __future__ import annotations
+
+from skillopt.envs.base import EnvAdapter, TaskEnv
+
+__all__ = ["EnvAdapter", "TaskEnv"]

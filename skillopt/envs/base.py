@@ -1,0 +1,300 @@
+"""The contract of an environment, and the base of those whose tasks are a question to a model.
+
+`EnvAdapter` is what a custom environment subclasses: it may run its items in any way and return result dicts.
+`TaskEnv` is simpler: it says what to ask and how to score, and the runner does the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from skillopt.envs import references
+from skillopt.envs.fingerprint import default_fingerprint, package_folder
+from skillopt.types import Item, JsonObject, RolloutResult
+
+if TYPE_CHECKING:
+    from skillopt.datasets.base import BaseDataLoader, BatchSpec
+    from skillopt.envs.chat import Chat
+    from skillopt.model.values import ModelReply
+    from skillopt.scoring import Score
+
+_MODE_SUFFIX = {"rewrite_from_suggestions": "_rewrite", "full_rewrite_minibatch": "_full_rewrite"}
+
+
+class EnvAdapter(ABC):
+    """One environment of one run.
+
+    Subclasses implement `build_train_env`, `build_eval_env`, `rollout` and `get_task_types`. A result dict needs `id`,
+    `hard` and `soft` (0..1). Further keys that the engine reads are the fields of `RolloutResult`; a row with
+    `agent_ok: false`, `status: error` or a non-empty `error` is an error, not a score.
+    """
+
+    result_roles: ClassVar[tuple[str, ...]] = ("target",)
+    """Roles whose models can change a result; part of the key under which results are kept."""
+
+    _cfg: Mapping[str, Any] = {}
+    settings: Mapping[str, Any] = {}
+    """What the registry passed to the constructor."""
+
+    def setup(self, cfg: Mapping[str, Any]) -> None:
+        """Receive the flat configuration once, before anything else."""
+        self._cfg = dict(cfg)
+
+    def get_dataloader(self) -> BaseDataLoader | None:
+        """The loader whose batches the engine draws, or None when the environment draws its own."""
+        return None
+
+    def requires_ray(self) -> bool:
+        """Whether the environment needs a running ray."""
+        return False
+
+    @abstractmethod
+    def build_train_env(self, batch_size: int, seed: int, **kw: Any) -> Any:
+        """An object for `rollout` with `batch_size` training tasks drawn with `seed`."""
+
+    @abstractmethod
+    def build_eval_env(self, env_num: int, split: str, seed: int, **kw: Any) -> Any:
+        """An object for `rollout` with the first `env_num` tasks of `split`; 0 stands for all."""
+
+    def build_env_from_batch(self, batch: BatchSpec, **kw: Any) -> Any:
+        """An object for `rollout` with the tasks of a loader's batch."""
+        if batch.phase == "train":
+            return self.build_train_env(batch.batch_size, batch.seed, **kw)
+        return self.build_eval_env(batch.batch_size, batch.split, batch.seed, **kw)
+
+    @abstractmethod
+    def rollout(self, env_manager: Any, skill_content: str, out_dir: str, **kw: Any) -> list[Any]:
+        """Do every task of `env_manager` with the skill; one result dict (or RolloutResult) each.
+
+        `use_eval_feedback=True` is among `kw` for training rollouts.
+        """
+
+    def reflect(
+        self,
+        results: list[Any],  # noqa: ARG002
+        skill_content: str,  # noqa: ARG002
+        out_dir: str,  # noqa: ARG002
+        **kw: Any,  # noqa: ARG002
+    ) -> list[dict[str, Any] | None] | None:
+        """Raw patch dicts made from results. The default, None, stands for the engine's own analyst stage."""
+        return None
+
+    @abstractmethod
+    def get_task_types(self) -> list[str]:
+        """Names of the task types that test scores are broken down by."""
+
+    def get_error_minibatch_prompt(self) -> str | None:
+        """Prompt of the analyst of failures: `prompts/analyst_error.md` beside the class; None: the engine's."""
+        return self._own_prompt("analyst_error")
+
+    def get_success_minibatch_prompt(self) -> str | None:
+        """Prompt of the analyst of successes: `prompts/analyst_success.md` beside the class; None: the engine's."""
+        return self._own_prompt("analyst_success")
+
+    def build_reference_text(self, item: Mapping[str, Any]) -> str:
+        """What an analyst may see of the right answer of an item."""
+        return str(item.get("reference_text") or "")
+
+    def get_reference_metadata(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        """`fields` and `preview` (first 400 characters) of the item's reference."""
+        return references.metadata(self.build_reference_text(item))
+
+    def attach_reference_context(
+        self, results: list[dict[str, Any]], items: list[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """Copies of result rows with the reference text of their items, matched by id."""
+        return references.attach(results, items, self.build_reference_text)
+
+    def select_representative_items(
+        self,
+        results: list[dict[str, Any]],
+        items: list[dict[str, Any]],
+        *,
+        n_failures: int,
+        n_successes: int,
+        seed: int,
+    ) -> list[Mapping[str, Any]]:
+        """A seeded choice of items, failures first, one of each task type before a second of any."""
+        return references.representatives(results, items, failures=n_failures, successes=n_successes, seed=seed)
+
+    def fingerprint(self) -> str:
+        """Hash of everything here that can change a result. Results of another fingerprint are never reused."""
+        return default_fingerprint(type(self), self.settings)
+
+    def _own_prompt(self, name: str) -> str | None:
+        folder = package_folder(type(self))
+        if folder is None:
+            return None
+        suffix = _MODE_SUFFIX.get(str(self._cfg.get("skill_update_mode", "")), "")
+        path = folder / "prompts" / f"{name}{suffix}.md"
+        return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
+def overrides_reflect(env: EnvAdapter) -> bool:
+    """Whether an environment brings its own `reflect` in place of the engine's analyst stage."""
+    return type(env).reflect is not EnvAdapter.reflect
+
+
+class TaskEnv(EnvAdapter):
+    """An environment whose task is a question to the target model. Subclasses implement `messages` and `score`.
+
+    Environments of several turns implement `run_item` as well and end it with `result`.
+    """
+
+    call_options: Mapping[str, Any] = {}
+    """Fields of every ModelCall, such as `max_completion_tokens`."""
+
+    @abstractmethod
+    def messages(self, item: Item, skill: str) -> list[JsonObject]:
+        """The prompt of an item. What is the same for all items (instructions, skill) comes first."""
+
+    @abstractmethod
+    def score(self, item: Item, answer: str) -> Score:
+        """How good an answer is, with words for the optimizer when it is not right."""
+
+    def answer(self, reply_text: str) -> str:
+        """The answer inside a reply."""
+        return reply_text.strip()
+
+    def task_type(self, item: Item) -> str:
+        """Type of the task, or an empty text."""
+        return str(item.data.get("task_type") or "")
+
+    def question(self, item: Item) -> str:
+        """The task in words, as shown to analysts."""
+        return str(item.data.get("question") or "")
+
+    def reference(self, item: Item) -> str:
+        """The right answer in words, as shown to analysts."""
+        return str(item.data.get("reference_text") or "")
+
+    def build_reference_text(self, item: Mapping[str, Any]) -> str:
+        """What an analyst may see of the right answer of an item."""
+        return self.reference(Item.from_dict(item))
+
+    def build_train_env(self, batch_size: int, seed: int, **kw: Any) -> Any:
+        """Item dicts of one training batch of the loader."""
+        return self.build_env_from_batch(self._loader().build_train_batch(batch_size, seed), **kw)
+
+    def build_eval_env(self, env_num: int, split: str, seed: int, **kw: Any) -> Any:
+        """Item dicts of one split of the loader, in file order."""
+        return self.build_env_from_batch(self._loader().build_eval_batch(env_num, split, seed), **kw)
+
+    def build_env_from_batch(self, batch: BatchSpec, **kw: Any) -> Any:  # noqa: ARG002
+        """Item dicts of a batch."""
+        return list(batch.payload or [])
+
+    def rollout(self, env_manager: Any, skill_content: str, out_dir: str, **kw: Any) -> list[Any]:  # noqa: ARG002
+        """Result dicts of the given item dicts. `context` in `kw` is the RunContext to run in.
+
+        Without a context the active model session is used, and nothing is kept beyond the returned rows.
+        """
+        from skillopt.envs.runner import RunContext, run_items
+
+        context = kw.get("context") or RunContext.of_active_session(self, skill_content)
+        items = [item if isinstance(item, Item) else Item.from_dict(item) for item in env_manager]
+        return [result.to_dict() for result in run_items(self, items, skill_content, context)]
+
+    def get_task_types(self) -> list[str]:
+        """Task types of all items, in the order of the splits and of their items."""
+        from skillopt.datasets.base import SplitDataLoader
+
+        loader = self.get_dataloader()
+        if not isinstance(loader, SplitDataLoader):
+            return []
+        types = [self.task_type(item) for split in ("train", "val", "test") for item in loader.items(split)]
+        return list(dict.fromkeys(kind for kind in types if kind))
+
+    def run_item(self, item: Item, skill: str, chat: Chat) -> RolloutResult:
+        """Do one item: one call, one answer, one score."""
+        messages = self.messages(item, skill)
+        reply = chat(messages)
+        return self.result(item, self.answer(reply.text), messages, [spoken(reply)], chat)
+
+    def result(
+        self,
+        item: Item,
+        answer: str,
+        messages: Sequence[Mapping[str, Any]],
+        turns: Sequence[Mapping[str, Any]],
+        chat: Chat,
+    ) -> RolloutResult:
+        """The scored result of an item. `messages` is the first prompt, `turns` is what happened after it."""
+        score, ungraded = self._grade(item, answer)
+        cut = chat.finish_reason == "length"
+        trajectory = [m for m in messages if m.get("role") != "system"] + list(turns)
+        if cut:
+            trajectory.append({"role": "system", "content": CUT_OFF})
+        return RolloutResult(
+            id=item.id,
+            hard=score.hard if score else 0.0,
+            soft=score.soft if score else 0.0,
+            status="ok" if score else "error",
+            error=ungraded,
+            n_turns=max(1, sum(1 for turn in turns if turn.get("role") == "assistant")),
+            fail_reason="" if score is None or score.hard >= 1 else _fail_reason(answer, score, cut=cut),
+            task_type=self.task_type(item),
+            predicted_answer=answer,
+            question=self.question(item),
+            reference_text=self.reference(item),
+            target_system_prompt=_prompt_text(messages, "system"),
+            target_user_prompt=_prompt_text(messages, "user"),
+            trajectory=tuple(trajectory),
+            usage=chat.usage,
+            extras={"finish_reason": chat.finish_reason, "model": chat.model},
+        )
+
+    def _grade(self, item: Item, answer: str) -> tuple[Score | None, str]:
+        try:
+            score: Score | None = self.score(item, answer)
+        except Exception as error:  # noqa: BLE001 - a scorer may be a person's own code; recorded as the item's error
+            return None, f"item {item.id!r} is ungraded: the scorer raised {type(error).__name__}: {error}"
+        if score is None:
+            return None, f"item {item.id!r} is ungraded: the scorer returned None"
+        for name, value in (("hard", score.hard), ("soft", score.soft)):
+            if not is_unit_value(value):
+                return None, f"item {item.id!r} is ungraded: {name} is {value!r}, not a number in 0..1"
+        return score, ""
+
+    def _loader(self) -> BaseDataLoader:
+        loader = self.get_dataloader()
+        if loader is None:
+            raise NotImplementedError(f"{type(self).__name__} has no loader: implement get_dataloader.")
+        return loader
+
+
+CUT_OFF = "The reply was cut off at its token limit."
+
+
+def spoken(reply: ModelReply) -> JsonObject:
+    """The trajectory entry of a model's reply."""
+    entry: JsonObject = {"role": "assistant", "content": reply.text}
+    if reply.finish_reason == "length":
+        entry["finish_reason"] = reply.finish_reason
+    return entry
+
+
+def is_unit_value(value: object) -> bool:
+    """Whether a value is a score: a finite number (or bool) in 0..1."""
+    return isinstance(value, (int, float)) and math.isfinite(value) and 0 <= value <= 1
+
+
+def _fail_reason(answer: str, score: Score, *, cut: bool) -> str:
+    """What went wrong, as `group: words`; analysts count failures by the group."""
+    if cut:
+        return f"cut_off: {CUT_OFF} {score.feedback}".strip()
+    return f"{'wrong_answer' if answer.strip() else 'no_answer'}: {score.feedback}".strip()
+
+
+def _prompt_text(messages: Sequence[Mapping[str, Any]], role: str) -> str:
+    return "\n\n".join(_content_text(m.get("content")) for m in messages if m.get("role") == role)
+
+
+def _content_text(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, (list, tuple)) else []
+    return "\n".join(str(p["text"]) for p in parts if isinstance(p, Mapping) and "text" in p)
