@@ -1,0 +1,147 @@
+"""The command lines of `skillopt-train` and `skillopt-eval`: parsing only.
+
+Flags come from the table of keys. Nothing heavy is imported, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from skillopt.config.flags import Command, FlagSpec, flag_specs
+
+SPLITS = ("all", "train", "val", "test", "selection", "valid_seen", "valid_unseen")
+
+_TEXTS: Mapping[str, tuple[str, str, str]] = {
+    "train": (
+        "skillopt-train",
+        "Train a skill: keep an edit only when held-out scores rise.",
+        "skillopt-train --config FILE [options]\n"
+        "       skillopt-train --skill S.md --data D.csv --scorer exact [options]",
+    ),
+    "eval": (
+        "skillopt-eval",
+        "Score a skill on a split.",
+        "skillopt-eval --config FILE --skill S.md [--split NAME] [options]\n"
+        "       skillopt-eval --skill S.md --data D.csv --scorer exact [options]",
+    ),
+}
+_EPILOG = (
+    "Order, lowest first: built-in values, environment variables, base files, the file, --cfg-options, flags. "
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped by the budget, 130 interrupted."
+)
+_GROUPS: Mapping[str, str] = {
+    "model": "models and backends",
+    "train": "training",
+    "gradient": "reflection",
+    "optimizer": "edits",
+    "evaluation": "gate and test",
+    "env": "environment and data",
+    "budget": "budget",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """One parsed command line. `flags` holds the given flags by flat name, ready for `config.resolve.resolve`.
+
+    `skill` and `split` are for `eval`: the skill file to score and where.
+    """
+
+    config_path: Path | None
+    cfg_options: tuple[str, ...] = ()
+    flags: Mapping[str, object] = field(default_factory=dict)
+    json: bool = False
+    skill: Path | None = None
+    split: str = "all"
+
+
+def build_parser(command: Command) -> argparse.ArgumentParser:
+    """The parser of one command, with a group of flags for each section and each backend."""
+    prog, description, usage = _TEXTS[command]
+    parser = argparse.ArgumentParser(
+        prog=prog, description=description, usage=usage, epilog=_EPILOG, allow_abbrev=False, add_help=True
+    )
+    parser.add_argument("--config", metavar="FILE", help="YAML configuration file.")
+    parser.add_argument(
+        "--cfg-options",
+        nargs="*",
+        metavar="KEY=VALUE",
+        default=[],
+        help="Settings by dotted name, e.g. train.seed=1. When repeated, the last list holds.",
+    )
+    skill = "Skill file to start from (as --skill_init)." if command == "train" else "Skill file to score."
+    parser.add_argument("--skill", metavar="FILE", required=command == "eval", help=skill)
+    parser.add_argument("--data", metavar="FILE", help="Your own tasks, CSV, JSON or JSON Lines (as --data_path).")
+    if command == "eval":
+        parser.add_argument("--split", choices=SPLITS, default="all", help="Split to score. Default: all.")
+    parser.add_argument("--json", action="store_true", help="Print one JSON document on stdout; the rest on stderr.")
+    groups: dict[str, argparse._ArgumentGroup] = {}
+    for spec in flag_specs(command):
+        title = _GROUPS.get(spec.group, spec.group)
+        if spec.hidden:
+            parser.add_argument(f"--{spec.name}", dest=_dest(spec), type=_reader(spec), help=argparse.SUPPRESS)
+            continue
+        if title not in groups:
+            groups[title] = parser.add_argument_group(title)
+        _add_flag(groups[title], spec)
+    return parser
+
+
+def _dest(spec: FlagSpec) -> str:
+    return f"flag:{spec.key.flat_name if spec.key else spec.name}"
+
+
+def _add_flag(group: argparse._ArgumentGroup, spec: FlagSpec) -> None:
+    help_text = spec.help.replace("%", "%%")
+    metavar = spec.metavar.replace("%", "%%")
+    group.add_argument(f"--{spec.name}", dest=_dest(spec), type=_reader(spec), metavar=metavar, help=help_text)
+
+
+def _reader(spec: FlagSpec) -> Callable[[str], object]:
+    def read(text: str) -> object:
+        try:
+            return spec.read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read
+
+
+def parse(command: Command, argv: Sequence[str] | None = None) -> Parsed:
+    """Parse a command line. Wrong usage ends the process with exit code 2, as argparse does."""
+    parser = build_parser(command)
+    known = vars(parser.parse_args(argv))
+    flags = {name.removeprefix("flag:"): value for name, value in known.items() if name.startswith("flag:")}
+    flags = {name: value for name, value in flags.items() if value is not None}
+    _add_short_forms(parser, command, known, flags)
+    return Parsed(
+        config_path=Path(known["config"]) if known["config"] else None,
+        cfg_options=tuple(known["cfg_options"]),
+        flags=flags,
+        json=known["json"],
+        skill=Path(known["skill"]) if command == "eval" else None,
+        split=known.get("split", "all"),
+    )
+
+
+def _add_short_forms(
+    parser: argparse.ArgumentParser, command: Command, known: Mapping[str, object], flags: dict[str, object]
+) -> None:
+    """`--skill` and `--data` as the flags that they stand for; without a file, data mean the environment `jsonl`."""
+    pairs = [("data", "data_path")] + ([("skill", "skill_init")] if command == "train" else [])
+    for short, name in pairs:
+        if known[short] is None:
+            continue
+        if name in flags:
+            parser.error(f"--{short} and --{name} are the same setting; give one of them")
+        flags[name] = known[short]
+    if known["config"]:
+        return
+    if "data_path" in flags:
+        flags.setdefault("env", "jsonl")
+    elif "env" not in flags:
+        needed = "--skill S.md --data D.csv --scorer NAME" if command == "train" else "--data D.csv --scorer NAME"
+        parser.error(f"give a configuration with --config FILE, or your own data with {needed}")

@@ -1,0 +1,114 @@
+"""Rows of the backends that are coding agents: they work in a prepared folder."""
+
+from __future__ import annotations
+
+from skillopt.config.provider_fields import COPILOT_HOME, COPILOT_PATH, field_row, model_field, shared
+from skillopt.config.provider_row import ROLES, Provider, Role
+
+_AGENT = frozenset({"images", "effort"})
+_TARGET_ONLY: tuple[Role, ...] = ("target",)
+_EMPTY_RETRIES = field_row(
+    "empty_response_retries",
+    "int",
+    1,
+    "Further attempts of an agent that ended with an empty answer.",
+    env=("EXEC_EMPTY_RESPONSE_RETRIES",),
+    minimum=0,
+    changes_result=False,
+)
+
+CODEX_EXEC = Provider(
+    "codex_exec",
+    ROLES,
+    "both",
+    "gpt-4o",
+    "Codex's command line: a coding agent as target, a chat model as optimizer.",
+    capabilities=_AGENT | {"usage", "structured"},
+    label_roles=("codex_exec", "codex_exec"),
+    shipped_model="keep",
+    model_field=model_field("{ROLE}_DEPLOYMENT"),
+    fields=(
+        shared(
+            "codex_exec",
+            "path",
+            "str",
+            "codex",
+            "Codex command line.",
+            changes_result=False,
+            env=("CODEX_EXEC_PATH", "CODEX_CLI_BIN", "CODEX_PATH"),
+            key_aliases=("codex_path", "codex_cli_bin", "codex_bin"),
+        ),
+        shared(
+            "codex_exec",
+            "sandbox",
+            "str",
+            "workspace-write",
+            "Sandbox of the agent.",
+            env=("CODEX_EXEC_SANDBOX", "CODEX_SANDBOX_MODE", "CODEX_SANDBOX"),
+            choices=("read-only", "workspace-write", "danger-full-access"),
+            key_aliases=("sandbox", "codex_sandbox"),
+        ),
+        shared("codex_exec", "profile", "str", "", "Codex profile.", env=("CODEX_EXEC_PROFILE", "CODEX_PROFILE")),
+        shared("codex_exec", "reasoning_effort", "str", "none", "Reasoning effort of the agent."),
+        shared("codex_exec", "use_sdk", "str", "auto", "auto, sdk or cli."),
+        shared("codex_exec", "network_access", "bool", False, "May use the network."),
+        shared("codex_exec", "web_search", "bool", False, "May search the web."),
+        shared("codex_exec", "approval_policy", "str", "never", "Approval policy."),
+        field_row("working_directory", "str", "", "Folder of the chat form.", env=("CODEX_WORKING_DIRECTORY",)),
+        _EMPTY_RETRIES,
+    ),
+)
+
+CLAUDE_CODE_EXEC = Provider(
+    "claude_code_exec",
+    _TARGET_ONLY,
+    "exec",
+    "claude-sonnet-4-6",
+    "Claude Code as target.",
+    aliases=("claude_code",),
+    capabilities=_AGENT | {"usage", "structured"},
+    label_roles=("openai_chat", "claude_code_exec"),
+    model_field=model_field("{ROLE}_DEPLOYMENT"),
+    fields=(
+        shared("claude_code_exec", "path", "str", "claude", "Claude Code command line.", changes_result=False),
+        shared("claude_code_exec", "profile", "str", "", "Profile."),
+        shared("claude_code_exec", "use_sdk", "str", "auto", "auto, sdk or cli."),
+        shared("claude_code_exec", "effort", "str", "medium", "Reasoning effort of the agent."),
+        shared("claude_code_exec", "max_thinking_tokens", "int", 16384, "Thinking tokens.", minimum=0),
+        _EMPTY_RETRIES,
+    ),
+)
+
+CURSOR_EXEC = Provider(
+    "cursor_exec",
+    _TARGET_ONLY,
+    "exec",
+    "composer-2.5",
+    "Cursor's agent as target.",
+    aliases=("cursor", "cursor_agent"),
+    capabilities=_AGENT,
+    label_roles=("openai_chat", "cursor_exec"),
+    model_field=model_field("{ROLE}_DEPLOYMENT"),
+    fields=(
+        shared("cursor_exec", "path", "str", "cursor-agent", "Cursor command line.", changes_result=False),
+        shared("cursor_exec", "sandbox", "str", "enabled", "Sandbox.", choices=("enabled", "disabled")),
+        _EMPTY_RETRIES,
+    ),
+)
+
+COPILOT_EXEC = Provider(
+    "copilot_exec",
+    _TARGET_ONLY,
+    "exec",
+    "gpt-4o",
+    "GitHub Copilot's agent as target.",
+    capabilities=_AGENT,
+    label_roles=("openai_chat", "copilot_exec"),
+    run_model="",
+    fields=(
+        COPILOT_PATH,
+        COPILOT_HOME,
+        shared("copilot_exec", "allow_all_tools", "bool", False, "May use every tool when editing."),
+        _EMPTY_RETRIES,
+    ),
+)

@@ -1,0 +1,326 @@
+"""The keys of every section but `env` and the providers' own: pure data."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from skillopt.config.key import Key, Retired
+
+EFFORTS = ("", "low", "medium", "high", "xhigh", "max")
+_NO_EFFORT = MappingProxyType({"off": "", "none": ""})
+
+MODEL = (
+    Key(
+        "model",
+        "backend",
+        "str",
+        "azure_openai",
+        "High-level label that chooses the backends of both roles.",
+        flat="model_backend",
+        flag="backend",
+        aliases=("backend",),
+        in_eval=True,
+    ),
+    Key(
+        "model",
+        "optimizer",
+        "str",
+        "gpt-5.5",
+        "Model that reads trajectories and proposes edits.",
+        flat="optimizer_model",
+        in_eval=True,
+    ),
+    Key(
+        "model",
+        "target",
+        "str",
+        "gpt-5.5",
+        "Model that does the tasks with the skill.",
+        flat="target_model",
+        in_eval=True,
+    ),
+    Key("model", "optimizer_backend", "str", "", "Backend of the optimizer; blank: by the label.", in_eval=True),
+    Key("model", "target_backend", "str", "", "Backend of the target; blank: by the label.", in_eval=True),
+    Key(
+        "model",
+        "reasoning_effort",
+        "str",
+        "",
+        "Reasoning effort of both roles; blank: off.",
+        choices=EFFORTS,
+        synonyms=_NO_EFFORT,
+        in_eval=True,
+    ),
+    Key(
+        "model",
+        "rewrite_reasoning_effort",
+        "str",
+        "high",
+        "Reasoning effort of the rewrite call; blank: as reasoning_effort.",
+        choices=EFFORTS,
+        synonyms=_NO_EFFORT,
+    ),
+    Key("model", "rewrite_max_completion_tokens", "int", 64000, "Output tokens of the rewrite call.", minimum=1),
+    Key(
+        "model",
+        "codex_trace_to_optimizer",
+        "bool",
+        False,
+        "With a codex_exec target: show the optimizer a summary of the agent's trace.",
+        in_eval=True,
+    ),
+    Key(
+        "model",
+        "retries",
+        "int",
+        5,
+        "Further attempts after a call failed in a way that usually passes.",
+        flat="model_retries",
+        minimum=0,
+        affects_results=False,
+        in_eval=True,
+    ),
+    Key(
+        "model",
+        "timeout_seconds",
+        "float",
+        300.0,
+        "Seconds that one call may take, all its attempts together.",
+        flat="model_timeout_seconds",
+        above=0,
+        affects_results=False,
+        in_eval=True,
+    ),
+    Key(
+        "model",
+        "max_concurrency",
+        "int",
+        64,
+        "Calls under way at one endpoint at the same time.",
+        minimum=1,
+        affects_results=False,
+        in_eval=True,
+    ),
+    Key(
+        "model",
+        "requests_per_minute",
+        "int",
+        0,
+        "Requests a minute to one endpoint; 0: no limit.",
+        minimum=0,
+        affects_results=False,
+        in_eval=True,
+    ),
+    Key(
+        "model",
+        "tokens_per_minute",
+        "int",
+        0,
+        "Tokens a minute to one endpoint; 0: no limit.",
+        minimum=0,
+        affects_results=False,
+        in_eval=True,
+    ),
+    Key(
+        "model",
+        "retry_after_ceiling_seconds",
+        "float",
+        300.0,
+        "A provider that asks for a longer wait than this stops the run.",
+        minimum=0,
+        affects_results=False,
+        in_eval=True,
+    ),
+    Key(
+        "model",
+        "prices",
+        "prices",
+        MappingProxyType({}),
+        "USD per million tokens by model: {input, output, cached}; used for costs and budget.max_cost_usd.",
+        flat="model_prices",
+        affects_results=False,
+        in_eval=True,
+    ),
+)
+
+TRAIN = (
+    Key(
+        "train",
+        "num_epochs",
+        "int",
+        4,
+        "Passes over the train split; 0 trains nothing.",
+        minimum=0,
+        affects_results=False,
+    ),
+    Key("train", "train_size", "int", 0, "Expected size of the train split; 0: whatever it is.", minimum=0),
+    Key("train", "batch_size", "int", 40, "Items of one batch.", minimum=1),
+    Key("train", "accumulation", "int", 1, "Batches of one step.", minimum=1),
+    Key("train", "seed", "int", 42, "Seed of every random choice.", in_eval=True),
+)
+
+GRADIENT = (
+    Key("gradient", "minibatch_size", "int", 8, "Trajectories that one analyst call reads.", minimum=1),
+    Key("gradient", "merge_batch_size", "int", 8, "Patches that one merge call combines.", minimum=2),
+    Key(
+        "gradient",
+        "analyst_workers",
+        "int",
+        16,
+        "Analyst and merge calls at the same time.",
+        minimum=1,
+        affects_results=False,
+    ),
+    Key("gradient", "failure_only", "bool", False, "Learn from failures only."),
+)
+
+OPTIMIZER = (
+    Key(
+        "optimizer",
+        "learning_rate",
+        "int",
+        4,
+        "Edits of one step at most: the schedule's maximum and each analyst's budget.",
+        flat="edit_budget",
+        minimum=0,
+    ),
+    Key("optimizer", "min_learning_rate", "int", 2, "The schedule's minimum.", flat="min_edit_budget", minimum=0),
+    Key(
+        "optimizer",
+        "lr_scheduler",
+        "str",
+        "constant",
+        "How the edit budget falls over the steps.",
+        choices=("constant", "linear", "cosine", "autonomous"),
+    ),
+    Key(
+        "optimizer",
+        "lr_control_mode",
+        "str",
+        "fixed",
+        "Who sets the edit budget: the schedule, the optimizer model, or nobody.",
+        choices=("fixed", "autonomous", "none"),
+        synonyms=MappingProxyType(
+            {
+                "manual": "fixed",
+                "scheduler": "fixed",
+                "scheduled": "fixed",
+                "auto": "autonomous",
+                "optimizer": "autonomous",
+                "off": "none",
+                "no_lr": "none",
+            }
+        ),
+    ),
+    Key(
+        "optimizer",
+        "skill_update_mode",
+        "str",
+        "patch",
+        "How a skill is changed.",
+        choices=("patch", "rewrite_from_suggestions", "full_rewrite_minibatch"),
+        synonyms=MappingProxyType(
+            {
+                "edits": "patch",
+                "rewrite": "rewrite_from_suggestions",
+                "suggestions": "rewrite_from_suggestions",
+                "rewrite_suggestions": "rewrite_from_suggestions",
+                "full_rewrite": "full_rewrite_minibatch",
+                "minibatch_full_rewrite": "full_rewrite_minibatch",
+                "skill_rewrite_minibatch": "full_rewrite_minibatch",
+            }
+        ),
+    ),
+    Key("optimizer", "use_slow_update", "bool", False, "Compare epochs and write long-term guidance."),
+    Key("optimizer", "slow_update_samples", "int", 20, "Items of the comparison between epochs.", minimum=1),
+    Key("optimizer", "slow_update_gate_with_selection", "bool", False, "Gate the slow update on the validation split."),
+    Key(
+        "optimizer",
+        "longitudinal_pair_policy",
+        "str",
+        "mixed",
+        "Which pairs of an item's trajectories the comparison between epochs shows.",
+        choices=("mixed", "changed", "unchanged"),
+        synonyms=MappingProxyType(
+            {
+                "default": "mixed",
+                "random": "mixed",
+                "all": "mixed",
+                "change": "changed",
+                "delta": "changed",
+                "10_01": "changed",
+                "01_10": "changed",
+                "stable": "unchanged",
+                "same": "unchanged",
+                "00_11": "unchanged",
+            }
+        ),
+    ),
+    Key("optimizer", "use_meta_skill", "bool", False, "Keep notes for the optimizer from epoch to epoch."),
+    Key("optimizer", "use_skill_aware_reflection", "bool", False, "Tell skill faults from faults in following it."),
+    Key(
+        "optimizer",
+        "skill_aware_appendix_source",
+        "str",
+        "both",
+        "Which trajectories may add notes to the appendix.",
+        choices=("both", "failure_only"),
+    ),
+    Key(
+        "optimizer",
+        "skill_aware_consolidate_threshold",
+        "int",
+        0,
+        "Compact the appendix when it holds more notes; 0: never.",
+        minimum=0,
+    ),
+)
+
+EVALUATION = (
+    Key("evaluation", "use_gate", "bool", True, "Keep a candidate only when held-out scores rise."),
+    Key(
+        "evaluation",
+        "gate_metric",
+        "str",
+        "hard",
+        "Score that the gate compares; mixed is (1-w)*hard + w*soft.",
+        choices=("hard", "soft", "mixed"),
+    ),
+    Key("evaluation", "gate_mixed_weight", "float", 0.5, "Weight of the soft score in mixed.", minimum=0, maximum=1),
+    Key("evaluation", "use_semantic_density", "bool", False, "Add a bonus for the share of leading words."),
+    Key("evaluation", "semantic_density_weight", "float", 0.05, "Weight of that bonus.", minimum=0),
+    Key("evaluation", "leading_words", "list", None, "Words that count for the density; unset: built in."),
+    Key("evaluation", "sel_env_num", "int", 0, "Validation items used: the first n; 0: all.", minimum=0),
+    Key("evaluation", "test_env_num", "int", 0, "Test items used: the first n; 0: all.", minimum=0, in_eval=True),
+    Key("evaluation", "eval_test", "bool", True, "Score the test split at the end."),
+)
+
+
+def _budget(name: str, kind: str, doc: str) -> Key:
+    return Key(
+        "budget",
+        name,
+        "int" if kind == "int" else "float",
+        None,
+        doc + " null: unlimited.",
+        flat=f"budget_{name}",
+        above=0,
+        nullable=True,
+        affects_results=False,
+        in_eval=True,
+    )
+
+
+BUDGET = (
+    _budget("max_calls", "int", "Model calls of the whole run;"),
+    _budget("max_tokens", "int", "Prompt and completion tokens of the whole run;"),
+    _budget("max_cost_usd", "float", "Price of the whole run in USD, by model.prices;"),
+    _budget("max_seconds", "float", "Wall-clock seconds of one command;"),
+)
+
+RETIRED = (
+    Retired("gradient", "max_analyst_rounds", "max_analyst_rounds", "int", "analysts answer in one round"),
+    Retired("optimizer", "meta_learning_rate", "meta_edit_budget", "int", "the meta skill has no edit budget"),
+    Retired("train", "steps_per_epoch", "steps_per_epoch", "int", "it follows from the data and the batch size"),
+    Retired("model", "codex_exec_full_auto", "codex_exec_full_auto", "bool", "use codex_exec_sandbox"),
+)
