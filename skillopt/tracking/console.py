@@ -85,6 +85,10 @@ def _gate(data: Mapping[str, Any]) -> str:
     )
 
 
+def _step_finished(data: Mapping[str, Any]) -> str:
+    return "" if data.get("gated", True) else f"  nothing to gate: {data['action']}"
+
+
 def _retry(data: Mapping[str, Any]) -> str:
     return f"  retry in {data.get('wait_s', 0):.1f} s ({data.get('stage', 'call')}): {data.get('error', '')}"
 
@@ -112,6 +116,7 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "analyst_failed": lambda d: f"  analyst lost: {d.get('reason', '')}",
     "merge_fallback": lambda _d: "  merge failed; edits were put one after another",
     "ranking_fallback": lambda d: f"  ranking not usable; first edits kept: {d.get('reason', '')}",
+    "step_finished": _step_finished,
     "notice": lambda d: f"note: {d['text']}",
     "run_stopped": lambda d: f"stopped: {d['reason']}",
 }

@@ -1,0 +1,1 @@
+"""The loop: from a configuration and an environment to a trained skill and its scores."""

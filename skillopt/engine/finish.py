@@ -1,0 +1,151 @@
+"""The end of a run: is the last skill the best after all, how do the skills do on the test split, and the summary.
+
+`summary.json` is written before the tests and again after each of them, so that a test that fails loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import skillopt
+from skillopt.engine.judging import gate_score
+from skillopt.engine.kit import SELECTION, TEST, Kit
+from skillopt.engine.state import Progress
+from skillopt.evaluation.evaluate import Evaluation, write_buckets
+from skillopt.evaluation.gate import evaluate_gate
+from skillopt.skill.document import Skill
+from skillopt.types import JsonObject
+from skillopt.utils.files import atomic_write_json, atomic_write_text
+
+
+def finish(kit: Kit, progress: Progress, initial: Skill, total_steps: int) -> tuple[Progress, JsonObject]:
+    """Final selection check, test evaluations and summary. Returns the last progress and the summary."""
+    progress, final = _final_selection(kit, progress)
+    best = kit.load_skill(progress.state.best_skill_path)
+    atomic_write_text(kit.folder.best_skill, best.text)
+    summary = _summary(kit, progress, final, total_steps)
+    _save(kit, summary)
+    if kit.config.evaluation.eval_test and _has_tests(kit):
+        current = kit.load_skill(progress.state.current_skill_path)
+        for which, skill in (("baseline", initial), ("best", best), ("final", current)):
+            summary |= _test(kit, which, skill)
+            _save(kit, summary)
+        summary["test_delta_hard"] = round(summary["test_hard"] - summary["baseline_test_hard"], 6)
+        summary["final_test_delta_hard"] = round(summary["final_test_hard"] - summary["baseline_test_hard"], 6)
+        _save(kit, summary)
+    return progress, summary
+
+
+def _final_selection(kit: Kit, progress: Progress) -> tuple[Progress, Evaluation]:
+    """Score the last skill once more (from the store unless an item has no score yet); promote it if it is better."""
+    state = progress.state
+    current = kit.load_skill(state.current_skill_path)
+    scored = kit.evaluate(current, SELECTION, purpose="final selection", out_dir=kit.folder.final_selection)
+    decision = evaluate_gate(
+        state.current_skill_path,
+        gate_score(kit, (scored.hard, scored.soft), current),
+        state.best_skill_path,
+        state.best_score,
+        state.best_skill_path,
+        state.best_score,
+        state.best_step,
+        state.last_completed_step,
+    )
+    if decision.action == "reject" or kit.load_skill(state.best_skill_path).hash == current.hash:
+        return progress, scored
+    promoted = replace(
+        state,
+        best_skill_path=state.current_skill_path,
+        best_score=decision.best_score,
+        best_step=decision.best_step,
+        best_origin=state.current_origin,
+    )
+    return replace(progress, state=promoted), scored
+
+
+def _has_tests(kit: Kit) -> bool:
+    loader = kit.adapter.get_dataloader()
+    if loader is None:
+        return True
+    batch = loader.build_eval_batch(env_num=0, split=TEST, seed=kit.config.train.seed)
+    if not batch.payload:
+        kit.emit("notice", text="The test split is empty, so there is no final test.")
+    return bool(batch.payload)
+
+
+def _test(kit: Kit, which: str, skill: Skill) -> JsonObject:
+    kit.emit("test_started", purpose=which)
+    folder = kit.folder.test(which)
+    scored = kit.evaluate(skill, TEST, purpose=f"test {which}", out_dir=folder)
+    write_buckets(folder, scored, kit.adapter.get_task_types())
+    prefix = {"baseline": "baseline_test", "best": "test", "final": "final_test"}[which]
+    return {
+        f"{prefix}_hard": round(scored.hard, 6),
+        f"{prefix}_soft": round(scored.soft, 6),
+        f"{prefix}_n": len(scored.graded),
+        f"{prefix}_errors": scored.n_errors,
+    }
+
+
+def _summary(kit: Kit, progress: Progress, final: Evaluation, total_steps: int) -> JsonObject:
+    state, actions = progress.state, [str(record["action"]) for record in progress.history]
+    return {
+        "version": f"skillopt-{skillopt.__version__}",
+        "config": kit.config.public(),
+        "gate_metric": kit.config.evaluation.gate_metric,
+        "baseline_selection_hard": round(state.baseline_hard, 6),
+        "baseline_selection_soft": round(state.baseline_soft, 6),
+        "best_selection_score": round(state.best_score, 6),
+        "best_selection_hard": _best_hard(progress),
+        "final_selection_hard": round(final.hard, 6),
+        "final_selection_soft": round(final.soft, 6),
+        "selection_n": len(final.graded),
+        "best_step": state.best_step,
+        "current_origin": state.current_origin,
+        "best_origin": state.best_origin,
+        "total_steps": total_steps,
+        "total_accepts": sum("accept" in action for action in actions),
+        "total_rejects": sum("reject" in action for action in actions),
+        "total_skips": sum(action.startswith(("skip", "no_change")) for action in actions),
+        "epoch_stats": _epochs(progress.history),
+        "total_wall_time_s": round(state.wall_time_s, 3),
+        **dict.fromkeys(
+            [f"{p}_{m}" for p in ("baseline_test", "test", "final_test") for m in ("hard", "soft")]
+            + ["test_delta_hard", "final_test_delta_hard"]
+        ),
+    }
+
+
+def _best_hard(progress: Progress) -> float:
+    """Mean hard score of the best skill on the selection split, whatever metric the gate compares."""
+    for record in progress.history:
+        if record["step"] == progress.state.best_step:
+            return float(record.get("selection_hard", progress.state.baseline_hard))
+    return round(progress.state.baseline_hard, 6)
+
+
+def _epochs(history: Sequence[JsonObject]) -> list[JsonObject]:
+    out = []
+    for epoch in sorted({record["epoch"] for record in history}):
+        records = [record for record in history if record["epoch"] == epoch]
+        actions = [str(record["action"]) for record in records]
+        out.append(
+            {
+                "epoch": epoch,
+                "steps": len(records),
+                "accepts": sum("accept" in action for action in actions),
+                "rejects": sum("reject" in action for action in actions),
+                "skips": sum(action.startswith(("skip", "no_change")) for action in actions),
+                "best_score_at_epoch_end": records[-1]["best_score"],
+                "current_score_at_epoch_end": records[-1]["current_score"],
+            }
+        )
+    return out
+
+
+def _save(kit: Kit, summary: JsonObject) -> None:
+    summary["usage"] = (kit.store.rollout_usage() + kit.store.reply_usage()).to_dict()
+    summary["token_summary"] = kit.session.usage.summary()
+    summary["cost_usd"] = kit.session.usage.cost(kit.session.prices)
+    atomic_write_json(kit.folder.summary, summary)

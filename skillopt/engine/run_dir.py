@@ -1,0 +1,78 @@
+"""Every path of a run. Nothing else in the engine knows a file name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class RunDir:
+    """The folder of one run. It may be moved or copied: nothing inside holds an absolute path."""
+
+    root: Path
+
+    @property
+    def config(self) -> Path:
+        """The settings in force, secrets left out."""
+        return self.root / "config.json"
+
+    @property
+    def history(self) -> Path:
+        """The step records, a JSON array."""
+        return self.root / "history.json"
+
+    @property
+    def state(self) -> Path:
+        """What a resume needs; replacing it is what commits a step."""
+        return self.root / "runtime_state.json"
+
+    @property
+    def summary(self) -> Path:
+        """The scores of the whole run."""
+        return self.root / "summary.json"
+
+    @property
+    def best_skill(self) -> Path:
+        """The best skill so far."""
+        return self.root / "best_skill.md"
+
+    @property
+    def events(self) -> Path:
+        """What happened, a JSON line each."""
+        return self.root / "events.jsonl"
+
+    @property
+    def store(self) -> Path:
+        """Finished rollouts and replies."""
+        return self.root / "store.sqlite"
+
+    @property
+    def baseline(self) -> Path:
+        """Evaluation of the initial skill on the selection split."""
+        return self.root / "selection_eval_baseline"
+
+    @property
+    def final_selection(self) -> Path:
+        """Evaluation of the last skill on the selection split."""
+        return self.root / "final_selection_eval"
+
+    def skill(self, step: int) -> Path:
+        """The skill that training goes on from after `step` (0: the initial skill)."""
+        return self.root / "skills" / f"skill_v{step:04d}.md"
+
+    def step(self, step: int) -> Path:
+        """Folder of one step."""
+        return self.root / "steps" / f"step_{step:04d}"
+
+    def batch(self, step: int, index: int, total: int) -> Path:
+        """Folder of one of the `total` accumulated batches of a step (the step's own folder when there is one)."""
+        return self.step(step) if total == 1 else self.step(step) / f"batch_{index}"
+
+    def test(self, which: str) -> Path:
+        """Folder of a test evaluation: `baseline`, `best` or `final`."""
+        return self.root / {"baseline": "test_eval_baseline", "best": "test_eval", "final": "test_eval_final"}[which]
+
+    def relative(self, path: Path) -> str:
+        """`path` inside the run as it is stored: relative, with forward slashes."""
+        return path.relative_to(self.root).as_posix()
