@@ -9,7 +9,7 @@ import pytest
 
 from skillopt.envs.runner import run_items
 from skillopt.errors import AuthError
-from skillopt.model.calls import Limits
+from skillopt.model.limiter import Limits
 from skillopt.model.session import Session
 from skillopt.testing import LoopbackServer, every, hang, reset
 from skillopt.types import Item

@@ -1,0 +1,1 @@
+"""Backends, a module each: `complete(call, role, ctx) -> ModelReply` makes one attempt."""

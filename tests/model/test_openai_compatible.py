@@ -1,0 +1,242 @@
+"""The backend for servers that speak Chat Completions, against a real one on loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+
+from skillopt import errors
+from skillopt.model.backends.openai_compatible import build_payload, complete, completions_url
+from skillopt.model.values import CallContext, ModelCall
+from skillopt.testing import LoopbackServer, chat_completion, garbage, hang, reset, role, status, trickle
+from skillopt.utils.cancel import CancelToken
+
+HELLO = ModelCall(messages=({"role": "system", "content": "Be brief."}, {"role": "user", "content": "Grüße 東京"}))
+
+
+def ask(server: LoopbackServer, call: ModelCall = HELLO, *, timeout: float = 5.0, **settings: object):
+    return complete(call, server.role(**settings), CallContext(timeout))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "http://h:9/v1/chat/completions",
+        "http://h:9/v1/",
+        "http://h:9",
+        " http://h:9/v1 ",
+        "http://h:9/",
+        "HTTP://h:9/v1",
+    ],
+)
+def test_base_url_variants_mean_one_address(given: str) -> None:  # C140
+    assert completions_url(given).lower() == "http://h:9/v1/chat/completions"
+
+
+def test_base_url_keeps_path_and_query() -> None:
+    assert completions_url("https://h/openai/v3") == "https://h/openai/v3/chat/completions"
+    assert completions_url("https://h/v1?api-version=2") == "https://h/v1/chat/completions?api-version=2"
+
+
+@pytest.mark.parametrize("given", ["", "h:9/v1", "ftp://h/v1", "http://", "http://a b/v1"])
+def test_an_address_that_is_none_is_refused_with_the_form_expected(given: str) -> None:
+    with pytest.raises(errors.ModelSetupError, match="http://host:8000/v1"):
+        completions_url(given)
+
+
+def test_request_carries_model_messages_and_key_only_where_they_belong() -> None:
+    with LoopbackServer("hi", key="sk-test-key-123") as server:
+        reply = ask(server, api_key="sk-test-key-123", temperature=None, max_tokens=None)
+    request = server.requests[0]
+    assert reply.text == "hi"
+    assert request.path == "/v1/chat/completions"
+    assert request.body == {"model": "loopback", "messages": [dict(m) for m in HELLO.messages], "max_tokens": 16384}
+    assert request.headers["Authorization"] == "Bearer sk-test-key-123"
+
+
+def test_without_a_key_no_authorization_header_is_sent() -> None:
+    with LoopbackServer("hi") as server:
+        ask(server)
+    assert "Authorization" not in server.requests[0].headers
+
+
+def test_payload_takes_the_smaller_limit_and_what_is_configured() -> None:
+    settings = role("http://h", max_tokens=100, temperature=0.5)
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
+    payload = build_payload(replace(HELLO, tools=tools, tool_choice="auto", model="other"), settings)
+    assert (payload["max_tokens"], payload["temperature"], payload["model"]) == (100, 0.5, "other")
+    assert (payload["tools"], payload["tool_choice"]) == (tools, "auto")
+    assert build_payload(replace(HELLO, max_completion_tokens=7), settings)["max_tokens"] == 7
+    assert build_payload(replace(HELLO, temperature=0.0), settings)["temperature"] == 0.0
+    assert "tool_choice" not in build_payload(replace(HELLO, tool_choice="auto"), settings)
+
+
+def test_dropped_parameters_are_not_sent() -> None:
+    settings = role("http://h", temperature=0.5)
+    assert "temperature" not in build_payload(HELLO, settings, frozenset({"temperature"}))
+    renamed = build_payload(HELLO, settings, frozenset({"max_tokens"}))
+    assert "max_tokens" not in renamed and renamed["max_completion_tokens"] == 16384
+    neither = build_payload(HELLO, settings, frozenset({"max_tokens", "max_completion_tokens"}))
+    assert not {"max_tokens", "max_completion_tokens"} & set(neither)
+
+
+def test_reply_is_read_whole() -> None:
+    body = chat_completion(
+        [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
+        finish_reason="tool_calls",
+        model="m-2026",
+        usage={
+            "prompt_tokens": 9,
+            "completion_tokens": 4,
+            "prompt_tokens_details": {"cached_tokens": 6},
+            "completion_tokens_details": {"reasoning_tokens": 3},
+        },
+        tool_calls=[{"function": {"name": "search", "arguments": ""}}],
+        reasoning_content="hm",
+    )
+    with LoopbackServer(body) as server:
+        reply = ask(server)
+    assert (reply.text, reply.finish_reason, reply.model, reply.reasoning) == ("ab", "tool_calls", "m-2026", "hm")
+    usage = reply.usage
+    counts = (usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens)
+    assert counts == (1, 9, 4, 6, 3) and usage.known
+    assert reply.message().model_dump(mode="json")["tool_calls"] == [
+        {"id": "call_0", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+    ]
+
+
+def test_refusal_is_the_text_and_missing_usage_is_unknown() -> None:
+    body = chat_completion(None, refusal="I cannot do that.")
+    del body["usage"]
+    with LoopbackServer(body) as server:
+        reply = ask(server)
+    assert reply.text == "I cannot do that."
+    assert not reply.usage.known
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "expected"),
+    [
+        (401, '{"error": {"message": "Incorrect API key"}}', errors.AuthError),
+        (403, "Forbidden", errors.AuthError),
+        (402, "pay", errors.AuthError),
+        (404, '{"error": {"code": "model_not_found"}}', errors.ModelSetupError),
+        (400, '{"error": {"message": "The requested model is not supported on this account"}}', errors.ModelSetupError),
+        (403, '{"error": {"message": "Project does not have access to model `x`"}}', errors.ModelSetupError),
+        (307, "", errors.ModelSetupError),
+        (400, '{"error": {"message": "bad field"}}', errors.BadRequestError),
+        (422, '{"detail": "bad"}', errors.BadRequestError),
+        (400, '{"error": {"code": "context_length_exceeded", "message": "x"}}', errors.ContextTooLongError),
+        (413, "", errors.ContextTooLongError),
+        (429, "slow down", errors.RateLimitError),
+        (429, '{"error": {"code": "insufficient_quota"}}', errors.AuthError),
+        (408, "", errors.TransientError),
+        (409, "", errors.TransientError),
+        (500, "oops", errors.TransientError),
+        (503, "", errors.TransientError),
+    ],
+)
+def test_each_status_has_its_class(code: int, body: str, expected: type[Exception]) -> None:  # C130
+    with LoopbackServer(faults=[status(code, body=body or " ")]) as server, pytest.raises(expected) as caught:
+        ask(server)
+    assert caught.type is expected
+    assert "loopback" in str(caught.value)
+    assert len(server.requests) == 1
+
+
+def test_auth_error_names_key_and_variable() -> None:
+    with LoopbackServer(key="right") as server, pytest.raises(errors.AuthError) as caught:
+        ask(server, api_key="wrong-key-123")
+    text = str(caught.value)
+    assert "model.openai_compatible_api_key" in text and "OPENAI_COMPATIBLE_API_KEY" in text
+    assert "model.target_openai_compatible_api_key" in text
+
+
+def test_secrets_and_long_bodies_stay_out_of_errors() -> None:  # C242
+    key = "plain-secret-0042"
+    echo = json.dumps({"error": {"message": f"Authorization: Bearer {key} refused; key={key} " + "x" * 50_000}})
+    with LoopbackServer(faults=[status(500, body=echo)]) as server, pytest.raises(errors.TransientError) as caught:
+        ask(server, api_key=key)
+    assert key not in repr(caught.value)
+    assert len(str(caught.value)) < 2500
+
+
+def test_password_in_the_address_is_not_shown() -> None:
+    target = role("http://user:hunter2-secret@127.0.0.1:9/v1")
+    with pytest.raises(errors.TransientError) as caught:
+        complete(HELLO, target, CallContext(2.0))
+    assert "hunter2" not in str(caught.value) and "127.0.0.1:9" in str(caught.value)
+
+
+@pytest.mark.parametrize("body", ["<html>", "[]", '{"choices": []}', '{"choices": [{}]}', "null", '{"error": "x"}'])
+def test_a_body_that_is_no_completion_is_transient(body: str) -> None:
+    with LoopbackServer(faults=[garbage(body)]) as server, pytest.raises(errors.TransientError, match="without a chat"):
+        ask(server)
+
+
+def test_reset_is_transient() -> None:
+    with LoopbackServer(faults=[reset()]) as server, pytest.raises(errors.TransientError, match="broke"):
+        ask(server)
+
+
+@pytest.mark.parametrize("fault", [trickle(0.05), hang(30)])
+def test_the_deadline_is_true(fault: object) -> None:
+    with LoopbackServer(faults=[fault]) as server:
+        started = time.monotonic()
+        with pytest.raises(errors.DeadlineError):
+            ask(server, timeout=0.3)
+        assert time.monotonic() - started < 1.0
+
+
+def test_the_deadline_holds_while_headers_trickle() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection, contextlib.suppress(OSError):
+                for byte in b"HTTP/1.1 200 OK\r\nX-Long: " + b"a" * 1000:
+                    connection.sendall(bytes([byte]))
+                    time.sleep(0.02)
+
+        threading.Thread(target=serve, daemon=True).start()
+        started = time.monotonic()
+        with pytest.raises(errors.DeadlineError):
+            complete(HELLO, role(f"http://127.0.0.1:{listener.getsockname()[1]}"), CallContext(0.3))
+        assert time.monotonic() - started < 1.0
+
+
+def test_an_error_sent_as_200_keeps_its_class() -> None:
+    body = '{"error": {"code": 429, "message": "busy"}}'
+    with LoopbackServer(faults=[garbage(body)]) as server, pytest.raises(errors.RateLimitError, match="busy"):
+        ask(server)
+
+
+def test_cancelling_ends_a_hanging_request() -> None:
+    with LoopbackServer(faults=[hang(30)]) as server:
+        token = CancelToken()
+        threading.Timer(0.1, token.cancel).start()
+        started = time.monotonic()
+        with pytest.raises(errors.InterruptedRunError):
+            complete(HELLO, server.role(), CallContext(20.0, token))
+        assert time.monotonic() - started < 1.0
+
+
+def test_a_kept_connection_is_cut_too_and_the_next_call_works() -> None:
+    with LoopbackServer("hi", faults=[None, hang(30)]) as server:
+        context = CallContext(0.3)
+        assert complete(HELLO, server.role(), context).text == "hi"
+        with pytest.raises(errors.DeadlineError):
+            complete(HELLO, server.role(), context)
+        assert complete(HELLO, server.role(), replace(context, timeout=5.0)).text == "hi"
+
+
+def test_a_body_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skillopt.model.transport_http.MAX_BODY_BYTES", 1 << 20)
+    with LoopbackServer("x" * (2 << 20)) as server, pytest.raises(errors.BadRequestError, match="larger than 1 MiB"):
+        ask(server)
