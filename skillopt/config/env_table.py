@@ -18,6 +18,7 @@ def _own(name: str, kind: KeyType, doc: str, **more: object) -> Key:
 
 COMMON = (
     _common("name", "str", "", "Environment to train in.", flat="env"),
+    # Paths do not count among what changes results: what the files hold does, and that is compared by content.
     _common(
         "skill_init",
         "str",

@@ -117,8 +117,14 @@ def _out_root(sections: Mapping[str, Any], command: str) -> str:
         model = sections["model"].optimizer if command == "train" else sections["model"].target
         prefix = "skillopt" if command == "train" else "eval"
         name = f"{prefix}_{sections['env'].name}_{model}_{time.strftime('%Y%m%d_%H%M%S')}"
-        root = str(Path("outputs") / name.replace("/", "-").replace("\\", "-"))
+        root = str(_unused(Path("outputs") / name.replace("/", "-").replace("\\", "-")))
     return str(Path(root).expanduser().absolute())
+
+
+def _unused(folder: Path) -> Path:
+    """`folder`, or with a number behind it when a run that began in the same second has the name already."""
+    names = (folder, *(folder.with_name(f"{folder.name}_{number}") for number in range(2, 1000)))
+    return next(name for name in names if not name.exists())
 
 
 def _check_skill_init(skill_init: str, given: Collected, command: str) -> None:

@@ -30,6 +30,8 @@ from skillopt.types import JsonObject
 from skillopt.utils.cancel import CancelToken
 from skillopt.utils.files import atomic_write_text, read_json
 
+SMALL_SELECTION = 10  # below so many items, the report says that the gate has little to go by
+
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
@@ -149,6 +151,12 @@ class _Run:
             baseline_hard=scores.hard,
             baseline_soft=scores.soft,
         )
+        if len(scores.graded) < SMALL_SELECTION:
+            kit.emit(
+                "notice",
+                text=f"The selection split has {len(scores.graded)} items: a gate on fewer than {SMALL_SELECTION} is "
+                "decided by chance as much as by the skill.",
+            )
         progress = Progress(state, scores)
         self._commit(progress, fingerprint)
         return progress

@@ -112,7 +112,7 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "model_error": lambda d: f"  failed ({d.get('stage', 'call')}): {d.get('error', '')}",
     "rate_limited": lambda d: f"  rate limited: {d.get('limit', '?')} calls at a time from now on",
     "parameter_dropped": lambda d: f"  {d.get('model', 'the model')} does not take {d.get('parameter', '?')}; left out",
-    "model_changed": lambda d: f"  warning: {d.get('model', '?')} was answered by {d.get('now', '?')}, before by {d.get('first', '?')}",
+    "model_changed": lambda d: f"  warning: answered by {d.get('now', '?')}, before by {d.get('first', '?')}",
     "analyst_failed": lambda d: f"  analyst lost: {d.get('reason', '')}",
     "merge_fallback": lambda _d: "  merge failed; edits were put one after another",
     "ranking_fallback": lambda d: f"  ranking not usable; first edits kept: {d.get('reason', '')}",

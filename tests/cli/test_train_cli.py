@@ -235,6 +235,31 @@ def _timeless_history(root: Path) -> list[dict[str, Any]]:
     return [{k: v for k, v in record.items() if k not in ("timing", "wall_time_s")} for record in records]
 
 
+def test_a_full_disk_stops_cleanly_and_the_run_goes_on_with_room(world: World) -> None:  # C164
+    import resource
+
+    path = str(world.config())
+    done = subprocess.run(
+        command("--config", path), capture_output=True, text=True, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000)),
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert "cannot be" in done.stderr
+    assert "Traceback" not in done.stderr
+    stored, asked = _stored(world.out_root), len(world.server.requests)
+    assert stored
+    assert run("--config", path).returncode == 0
+    assert not stored & {_identity(b) for b in _targets(world, asked)}
+
+
+def test_two_runs_in_the_same_second_get_two_folders(world: World) -> None:  # C167
+    both = ["--config", str(world.config(env={"out_root": ""})), "--num_epochs", "0", "--cfg-options"]
+    for _ in range(3):
+        assert run(*both, "evaluation.eval_test=false", cwd=world.root).returncode == 0
+    folders = list((world.root / "outputs").iterdir())
+    assert len(folders) == 3
+
+
 def test_a_server_that_dies_in_the_middle_stops_the_run_and_a_living_one_ends_it(
     make_world: Callable[..., World],
 ) -> None:

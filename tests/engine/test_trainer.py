@@ -335,6 +335,21 @@ def test_what_may_change_does_not_stop_a_resume(world: World) -> None:
     assert summary["test_hard"] == 1.0
 
 
+def test_a_patch_file_of_another_batch_is_not_reused(world: World) -> None:  # C157
+    stale = world.out_root / "steps" / "step_0001" / "patches" / "minibatch_fail_000.json"
+    stale.parent.mkdir(parents=True)
+    edit = {"op": "append", "content": "- A rule of another run."}
+    stale.write_text(json.dumps({"patch": {"edits": [edit]}, "source_type": "failure"}), encoding="utf-8")
+    run(world, train={"num_epochs": 1})
+    assert "another run" not in (world.out_root / "best_skill.md").read_text(encoding="utf-8")
+    assert "another run" not in stale.read_text(encoding="utf-8")
+
+
+def test_a_gate_on_very_few_items_is_said_to_be_weak(world: World) -> None:  # C073
+    run(world, train={"num_epochs": 0}, evaluation={"sel_env_num": 1, "eval_test": False})
+    assert "The selection split has 1 items" in (world.out_root / "events.jsonl").read_text(encoding="utf-8")
+
+
 def test_a_folder_in_use_is_refused(world: World) -> None:  # C166
     with RunLock(world.out_root), pytest.raises(RunLockedError, match="another run"):
         run(world)

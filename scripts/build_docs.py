@@ -1,0 +1,37 @@
+"""Write the generated reference pages and build the site into `build/site`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SITE = """\
+site_name: SkillOpt
+docs_dir: {docs}
+site_dir: {site}
+theme:
+  name: material
+nav:
+  - Start: index.md
+  - Bring your own data: guide/bring-your-own-data.md
+  - A run on disk: guide/run-folder.md
+  - Every setting: reference/configuration.md
+"""
+
+
+def main() -> int:
+    """Write pages, then build; the exit code of the build."""
+    from skillopt.config.reference import configuration_page
+    from skillopt.utils.files import atomic_write_text
+
+    atomic_write_text(ROOT / "docs" / "reference" / "configuration.md", configuration_page())
+    build = ROOT / "build"
+    config = build / "mkdocs.yml"
+    atomic_write_text(config, SITE.format(docs=ROOT / "docs", site=build / "site"))
+    return subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-f", str(config)]).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""Documents that cannot lie: generated pages are fresh, links lead somewhere, commands parse."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from skillopt.cli.arguments import build_parser
+from skillopt.config.reference import configuration_page
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def test_the_reference_of_settings_is_fresh() -> None:
+    page = ROOT / "docs" / "reference" / "configuration.md"
+    assert page.read_text(encoding="utf-8") == configuration_page(), "run `make docs`"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        if not re.match(r"https?://", target):
+            assert (page.parent / target).exists(), target
+
+
+def commands() -> list[tuple[str, list[str]]]:
+    found = []
+    for page in PAGES:
+        for block in re.findall(r"```(?:bash|sh)\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+            for line in block.replace("\\\n", " ").splitlines():
+                words = shlex.split(line, comments=True)
+                if words and words[0] in ("skillopt-train", "skillopt-eval"):
+                    found.append((words[0], words[1:]))
+    return found
+
+
+@pytest.mark.parametrize(("program", "arguments"), commands())
+def test_commands_in_the_documents_parse(program: str, arguments: list[str]) -> None:  # C125
+    build_parser("train" if program == "skillopt-train" else "eval").parse_args(arguments)
+
+
+def test_there_are_commands_to_check() -> None:
+    assert len(commands()) >= 3
+
+
+def test_no_document_knows_this_machine() -> None:
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert str(ROOT) not in text
+        assert str(Path.home()) + "/" not in text or Path.home() == Path("/")
