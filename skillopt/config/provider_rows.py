@@ -210,7 +210,15 @@ LOCAL_CHAT = Provider(
             choices=("completion", "chat"),
         ),
         family(_LOCAL, "context_size", "int", 4096, "Tokens of prompt and reply together.", minimum=64),
-        family(_LOCAL, "threads", "int", 0, "Threads; 0: by the machine.", minimum=0, changes_result=False),
+        family(
+            _LOCAL,
+            "threads",
+            "int",
+            0,
+            "Models at work at once, a thread each; 0: one a core, at most 8.",
+            minimum=0,
+            changes_result=False,
+        ),
         family(_LOCAL, "temperature", "float", 0.0, "Temperature; 0: always the likeliest token.", minimum=0),
         family(
             _LOCAL,
