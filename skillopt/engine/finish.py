@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import skillopt
-from skillopt.engine.judging import gate_score
+from skillopt.engine.gating import gate_score
 from skillopt.engine.kit import SELECTION, TEST, Kit
 from skillopt.engine.state import Progress
 from skillopt.evaluation.evaluate import Evaluation, write_buckets
@@ -22,13 +22,11 @@ from skillopt.utils.files import atomic_write_json, atomic_write_text
 def finish(kit: Kit, progress: Progress, initial: Skill, total_steps: int) -> tuple[Progress, JsonObject]:
     """Final selection check, test evaluations and summary. Returns the last progress and the summary."""
     progress, final = _final_selection(kit, progress)
-    best = kit.load_skill(progress.state.best_skill_path)
-    atomic_write_text(kit.folder.best_skill, best.text)
+    atomic_write_text(kit.folder.best_skill, progress.best.skill.text)
     summary = _summary(kit, progress, final, total_steps)
     _save(kit, summary)
     if kit.config.evaluation.eval_test and _has_tests(kit):
-        current = kit.load_skill(progress.state.current_skill_path)
-        for which, skill in (("baseline", initial), ("best", best), ("final", current)):
+        for which, skill in (("baseline", initial), ("best", progress.best.skill), ("final", progress.current.skill)):
             summary |= _test(kit, which, skill)
             _save(kit, summary)
         summary["test_delta_hard"] = round(summary["test_hard"] - summary["baseline_test_hard"], 6)
@@ -39,29 +37,17 @@ def finish(kit: Kit, progress: Progress, initial: Skill, total_steps: int) -> tu
 
 def _final_selection(kit: Kit, progress: Progress) -> tuple[Progress, Evaluation]:
     """Score the last skill once more (from the store unless an item has no score yet); promote it if it is better."""
-    state = progress.state
-    current = kit.load_skill(state.current_skill_path)
-    scored = kit.evaluate(current, SELECTION, purpose="final selection", out_dir=kit.folder.final_selection)
-    decision = evaluate_gate(
-        state.current_skill_path,
-        gate_score(kit, (scored.hard, scored.soft), current),
-        state.best_skill_path,
-        state.best_score,
-        state.best_skill_path,
-        state.best_score,
-        state.best_step,
-        state.last_completed_step,
-    )
-    if decision.action == "reject" or kit.load_skill(state.best_skill_path).hash == current.hash:
+    current, best = progress.current, progress.best
+    scored = kit.evaluate(current.skill, SELECTION, purpose="final selection", out_dir=kit.folder.final_selection)
+    if current.skill.hash == best.skill.hash:
         return progress, scored
-    promoted = replace(
-        state,
-        best_skill_path=state.current_skill_path,
-        best_score=decision.best_score,
-        best_step=decision.best_step,
-        best_origin=state.current_origin,
+    score = gate_score(kit, (scored.hard, scored.soft), current.skill)
+    decision = evaluate_gate(
+        "current", score, "best", best.score, "best", best.score, progress.best_step, progress.step
     )
-    return replace(progress, state=promoted), scored
+    if not decision.accepted:
+        return progress, scored
+    return replace(progress, best=replace(current, score=score), best_step=progress.step), scored
 
 
 def _has_tests(kit: Kit) -> bool:
@@ -89,27 +75,27 @@ def _test(kit: Kit, which: str, skill: Skill) -> JsonObject:
 
 
 def _summary(kit: Kit, progress: Progress, final: Evaluation, total_steps: int) -> JsonObject:
-    state, actions = progress.state, [str(record["action"]) for record in progress.history]
+    actions = [str(record["action"]) for record in progress.history]
     return {
         "version": f"skillopt-{skillopt.__version__}",
         "config": kit.config.public(),
         "gate_metric": kit.config.evaluation.gate_metric,
-        "baseline_selection_hard": round(state.baseline_hard, 6),
-        "baseline_selection_soft": round(state.baseline_soft, 6),
-        "best_selection_score": round(state.best_score, 6),
+        "baseline_selection_hard": round(progress.baseline[0], 6),
+        "baseline_selection_soft": round(progress.baseline[1], 6),
+        "best_selection_score": round(progress.best.score, 6),
         "best_selection_hard": _best_hard(progress),
         "final_selection_hard": round(final.hard, 6),
         "final_selection_soft": round(final.soft, 6),
         "selection_n": len(final.graded),
-        "best_step": state.best_step,
-        "current_origin": state.current_origin,
-        "best_origin": state.best_origin,
+        "best_step": progress.best_step,
+        "current_origin": progress.current.origin,
+        "best_origin": progress.best.origin,
         "total_steps": total_steps,
         "total_accepts": sum("accept" in action for action in actions),
         "total_rejects": sum("reject" in action for action in actions),
         "total_skips": sum(action.startswith(("skip", "no_change")) for action in actions),
         "epoch_stats": _epochs(progress.history),
-        "total_wall_time_s": round(state.wall_time_s, 3),
+        "total_wall_time_s": round(progress.wall_time_s, 3),
         **dict.fromkeys(
             [f"{p}_{m}" for p in ("baseline_test", "test", "final_test") for m in ("hard", "soft")]
             + ["test_delta_hard", "final_test_delta_hard"]
@@ -120,9 +106,9 @@ def _summary(kit: Kit, progress: Progress, final: Evaluation, total_steps: int) 
 def _best_hard(progress: Progress) -> float:
     """Mean hard score of the best skill on the selection split, whatever metric the gate compares."""
     for record in progress.history:
-        if record["step"] == progress.state.best_step:
-            return float(record.get("selection_hard", progress.state.baseline_hard))
-    return round(progress.state.baseline_hard, 6)
+        if record["step"] == progress.best_step:
+            return float(record.get("selection_hard", progress.baseline[0]))
+    return round(progress.baseline[0], 6)
 
 
 def _epochs(history: Sequence[JsonObject]) -> list[JsonObject]:

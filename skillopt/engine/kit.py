@@ -19,7 +19,6 @@ from skillopt.store import Store
 from skillopt.tracking.events import Emit
 from skillopt.types import RolloutResult
 from skillopt.utils.cancel import CancelToken
-from skillopt.utils.files import read_text
 
 SELECTION = "val"
 TEST = "test"
@@ -89,7 +88,3 @@ class Kit:
             )
         seeds = epoch_batch_seeds(epoch=epoch, batches=steps_per_epoch * train.accumulation, seed=train.seed)
         return [BatchSpec("train", "train", batch_seed, train.batch_size) for batch_seed in seeds]
-
-    def load_skill(self, relative: str) -> Skill:
-        """A skill file of this run."""
-        return Skill.parse(read_text(self.folder.root / relative))

@@ -1,7 +1,8 @@
 """What a resume needs, and how it is read back from a folder that a kill may have left in any condition.
 
-`runtime_state.json` is written last in a step, in one rename: it is what commits the step. Whatever else lies in the
-folder is either older (and right) or belongs to a step that is done again, with finished work served by the store.
+`runtime_state.json` is written last, in one rename: it is what commits a step or the end of an epoch. Whatever else
+lies in the folder is either older (and right) or belongs to work that is done again, with finished calls and rollouts
+served by the store.
 """
 
 from __future__ import annotations
@@ -15,16 +16,66 @@ from typing import Any
 from skillopt.engine.run_dir import RunDir
 from skillopt.errors import ResumeMismatchError
 from skillopt.evaluation.evaluate import Evaluation
+from skillopt.skill.document import Skill
 from skillopt.tracking.events import Emit
 from skillopt.types import JsonObject
-from skillopt.utils.files import atomic_write_json
+from skillopt.utils.files import atomic_write_json, atomic_write_text, read_text
 
 STATE_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """A skill that holds a place (current or best) with the score that won it.
+
+    `path` is its file, relative to the run folder. `scores` are its results by item on the selection split; they are
+    kept for the current skill, with which candidates are compared.
+    """
+
+    skill: Skill
+    score: float
+    origin: str
+    path: str
+    scores: Evaluation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where training stands. `step` is the last completed one; `history` holds the records of all, oldest first.
+
+    `baseline` is the mean (hard, soft) of the initial skill on the selection split.
+    """
+
+    step: int
+    current: Standing
+    best: Standing
+    best_step: int
+    baseline: tuple[float, float]
+    history: tuple[JsonObject, ...] = ()
+    wall_time_s: float = 0.0
+    finished: bool = False
+
+    def state(self) -> TrainState:
+        """What is written of it."""
+        return TrainState(
+            last_completed_step=self.step,
+            current_skill_path=self.current.path,
+            current_score=self.current.score,
+            current_origin=self.current.origin,
+            best_skill_path=self.best.path,
+            best_score=self.best.score,
+            best_step=self.best_step,
+            best_origin=self.best.origin,
+            baseline_hard=self.baseline[0],
+            baseline_soft=self.baseline[1],
+            wall_time_s=round(self.wall_time_s, 3),
+            finished=self.finished,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class TrainState:
-    """Where training stands after `last_completed_step`. Skill paths are relative to the run folder."""
+    """`runtime_state.json`. Skill paths are relative to the run folder."""
 
     last_completed_step: int
     current_skill_path: str
@@ -34,48 +85,56 @@ class TrainState:
     best_score: float
     best_step: int
     best_origin: str
-    baseline_hard: float = 0.0
-    baseline_soft: float = 0.0
+    baseline_hard: float
+    baseline_soft: float
     wall_time_s: float = 0.0
     finished: bool = False
     version: int = STATE_VERSION
-
-    def to_dict(self) -> JsonObject:
-        """The state as JSON."""
-        return asdict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TrainState:
         """Read a state; raises KeyError, TypeError or ValueError when it is not one of this version."""
         if data["version"] != STATE_VERSION:
             raise ValueError(f"format {data['version']}")
-        known = {f.name: data[f.name] for f in fields(cls)}
-        state = cls(**known)
-        if not isinstance(state.last_completed_step, int) or not isinstance(state.current_score, (int, float)):
+        state = cls(**{f.name: data[f.name] for f in fields(cls)})
+        numbers = (state.last_completed_step, state.current_score, state.best_score, state.best_step)
+        if not all(isinstance(number, (int, float)) for number in numbers):
             raise TypeError("a number is missing")
         return state
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """A state, the scores of its current skill by item, and the records of the steps so far, oldest first."""
+class Saved:
+    """What a folder holds of an earlier run."""
 
     state: TrainState
-    scores: Evaluation
-    history: tuple[JsonObject, ...] = ()
+    history: tuple[JsonObject, ...]
+    current: Skill
+    best: Skill
+
+    def progress(self, scores: Evaluation) -> Progress:
+        """The progress to go on from, given the results by item of the current skill."""
+        state = self.state
+        return Progress(
+            step=state.last_completed_step,
+            current=Standing(self.current, state.current_score, state.current_origin, state.current_skill_path, scores),
+            best=Standing(self.best, state.best_score, state.best_origin, state.best_skill_path),
+            best_step=state.best_step,
+            baseline=(state.baseline_hard, state.baseline_soft),
+            history=self.history,
+            wall_time_s=state.wall_time_s,
+        )
 
 
 def save_progress(folder: RunDir, progress: Progress, fingerprint: Mapping[str, Any]) -> None:
-    """Commit `progress`: the history first, then the state in one rename."""
+    """Commit `progress`: best skill and history first, then the state in one rename."""
+    atomic_write_text(folder.best_skill, progress.best.skill.text)
     atomic_write_json(folder.history, list(progress.history))
-    atomic_write_json(folder.state, {**progress.state.to_dict(), "fingerprint": dict(fingerprint)})
-
-
-Saved = tuple[TrainState, tuple[JsonObject, ...]]
+    atomic_write_json(folder.state, {**asdict(progress.state()), "fingerprint": dict(fingerprint)})
 
 
 def load_progress(folder: RunDir, fingerprint: Mapping[str, Any], emit: Emit) -> Saved | None:
-    """State and step records that the folder holds of an earlier run, or None when there is nothing to go on from.
+    """What the folder holds of an earlier run, or None when there is nothing to go on from.
 
     A file that cannot be read is put aside with a notice: the steps are then done again, with every finished call
     and rollout served by the store. Raises ResumeMismatchError when the folder holds a run with other settings.
@@ -89,13 +148,15 @@ def load_progress(folder: RunDir, fingerprint: Mapping[str, Any], emit: Emit) ->
     except (KeyError, TypeError, ValueError) as error:
         _put_aside(folder.state, f"not a state of this version ({error})", emit)
         return None
-    if not (folder.root / state.current_skill_path).exists() or not (folder.root / state.best_skill_path).exists():
+    paths = [folder.root / path for path in (state.current_skill_path, state.best_skill_path)]
+    if not all(path.exists() for path in paths):
         emit("notice", text=f"{folder.root}: a skill file of the state is missing; the steps are done again.")
         return None
     history = _read_history(folder, state.last_completed_step, emit)
     if history is None:
         return None
-    return state, tuple(history)
+    current, best = (Skill.parse(read_text(path)) for path in paths)
+    return Saved(state, tuple(history), current, best)
 
 
 def check_fingerprint(folder: RunDir, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:

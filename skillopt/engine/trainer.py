@@ -17,9 +17,9 @@ from skillopt.config.run_config import RunConfig
 from skillopt.datasets.base import SplitDataLoader
 from skillopt.engine import setup
 from skillopt.engine.finish import finish
-from skillopt.engine.judging import gate_score
+from skillopt.engine.gating import gate_score
 from skillopt.engine.kit import SELECTION, Kit
-from skillopt.engine.state import Progress, Saved, TrainState, load_progress, save_progress
+from skillopt.engine.state import Progress, Saved, Standing, load_progress, save_progress
 from skillopt.engine.step import StepPlan, run_step
 from skillopt.envs.base import EnvAdapter
 from skillopt.errors import ConfigError, SkillOptError
@@ -98,20 +98,19 @@ class _Run:
         kit.session.preflight()
         progress = self._start(fingerprint) if saved is None else self._resume(saved)
         buffer = self._buffer(progress)
-        for plan in self._plans(progress.state.last_completed_step):
+        for plan in self._plans(progress.step):
             kit.stop.raise_if_cancelled()
             progress, entry = run_step(kit, progress, plan, buffer)
             buffer.append(entry)
-            self._commit(progress, fingerprint)
+            save_progress(kit.folder, progress, fingerprint)
         progress, summary = finish(kit, progress, self.initial, self.schedule.total_steps)
-        self._commit(replace(progress, state=replace(progress.state, finished=True)), fingerprint)
+        save_progress(kit.folder, replace(progress, finished=True), fingerprint)
         kit.emit("run_finished", **{key: summary[key] for key in ("best_step", "test_hard", "baseline_test_hard")})
         return summary
 
     def _is_finished(self, saved: Saved) -> bool:
-        state, _ = saved
-        done = state.last_completed_step >= self.schedule.total_steps
-        return state.finished and done and self.kit.folder.summary.exists()
+        done = saved.state.last_completed_step >= self.schedule.total_steps
+        return saved.state.finished and done and self.kit.folder.summary.exists()
 
     def _announce(self, saved: Saved | None) -> None:
         self.kit.emit(
@@ -119,7 +118,7 @@ class _Run:
             out_root=str(self.kit.folder.root),
             epochs=self.schedule.epochs,
             total_steps=self.schedule.total_steps,
-            resumed_from=None if saved is None else saved[0].last_completed_step,
+            resumed_from=None if saved is None else saved.state.last_completed_step,
         )
         for text in (*_not_yet(self.kit.config), *getattr(self.kit.adapter.get_dataloader(), "notices", ())):
             self.kit.emit("notice", text=text)
@@ -138,38 +137,24 @@ class _Run:
         atomic_write_text(kit.folder.skill(0), self.initial.text)
         scores = kit.evaluate(self.initial, SELECTION, purpose="baseline", out_dir=kit.folder.baseline)
         score = gate_score(kit, (scores.hard, scores.soft), self.initial)
-        path = kit.folder.relative(kit.folder.skill(0))
-        state = TrainState(
-            last_completed_step=0,
-            current_skill_path=path,
-            current_score=score,
-            current_origin="initial_skill",
-            best_skill_path=path,
-            best_score=score,
-            best_step=0,
-            best_origin="initial_skill",
-            baseline_hard=scores.hard,
-            baseline_soft=scores.soft,
-        )
+        standing = Standing(self.initial, score, "initial_skill", kit.folder.relative(kit.folder.skill(0)), scores)
         if len(scores.graded) < SMALL_SELECTION:
             kit.emit(
                 "notice",
                 text=f"The selection split has {len(scores.graded)} items: a gate on fewer than {SMALL_SELECTION} is "
                 "decided by chance as much as by the skill.",
             )
-        progress = Progress(state, scores)
-        self._commit(progress, fingerprint)
+        progress = Progress(0, standing, standing, 0, (scores.hard, scores.soft))
+        save_progress(kit.folder, progress, fingerprint)
         return progress
 
     def _resume(self, saved: Saved) -> Progress:
         """The saved progress; the scores by item of its current skill come from the store."""
-        kit, (state, history) = self.kit, saved
-        current = kit.load_skill(state.current_skill_path)
+        kit, origin = self.kit, saved.state.current_origin
         folder = kit.folder.baseline
-        if state.current_origin.startswith("step_"):
-            folder = kit.folder.root / "steps" / state.current_origin / "selection_eval"
-        scores = kit.evaluate(current, SELECTION, purpose="current", out_dir=folder)
-        return Progress(state, scores, history)
+        if origin.startswith("step_"):
+            folder = kit.folder.root / "steps" / origin / "selection_eval"
+        return saved.progress(kit.evaluate(saved.current, SELECTION, purpose="current", out_dir=folder))
 
     def _buffer(self, progress: Progress) -> list[StepEntry]:
         """What the optimizer remembers of the steps so far, read back from their digests."""
@@ -190,11 +175,6 @@ class _Run:
                 if first + index > done:
                     chosen = tuple(batches[index * per_step : (index + 1) * per_step])
                     yield StepPlan(first + index, schedule.total_steps, epoch, index + 1, chosen)
-
-    def _commit(self, progress: Progress, fingerprint: Mapping[str, Any]) -> None:
-        best = self.kit.load_skill(progress.state.best_skill_path)
-        atomic_write_text(self.kit.folder.best_skill, best.text)
-        save_progress(self.kit.folder, progress, fingerprint)
 
 
 def _train_size(config: RunConfig, adapter: EnvAdapter) -> int:

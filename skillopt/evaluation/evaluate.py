@@ -40,6 +40,11 @@ class Evaluation:
         return {result.id: result for result in self.results if result.ok}
 
     @property
+    def hard_by_item(self) -> Mapping[str, float]:
+        """Hard score of each graded item."""
+        return {item: result.hard for item, result in self.graded.items()}
+
+    @property
     def n_errors(self) -> int:
         """Number of items without a score."""
         return sum(not result.ok for result in self.results)

@@ -10,7 +10,7 @@ from skillopt.types import Patch
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Update:
     """The skill to be judged, what became of each edit, and whether it differs from the skill it came from.
 
     `changed` is False when the texts are the same but for white space: such a candidate needs no evaluation.
@@ -21,7 +21,7 @@ class Candidate:
     changed: bool
 
 
-def update_skill(skill: Skill, patch: Patch) -> Candidate:
+def update_skill(skill: Skill, patch: Patch) -> Update:
     """Apply the edits of `patch` to `skill`. Pure; an edit that cannot apply has its reason in `outcome.rows`."""
     outcome = apply_edits(skill, patch.edits)
-    return Candidate(outcome.skill, outcome, outcome.changed)
+    return Update(outcome.skill, outcome, outcome.changed)
