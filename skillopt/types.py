@@ -214,13 +214,17 @@ class FailureSummaryEntry:
 
 @dataclass(frozen=True, slots=True)
 class RawPatch:
-    """One analyst's reply. `batch_size` is the real number of trajectories it was shown; `item_ids` names them."""
+    """One analyst's reply. `batch_size` is the real number of trajectories it was shown; `item_ids` names them.
+
+    `appendix_notes` are reminders of rules that exist and were not followed (skill-aware reflection).
+    """
 
     patch: Patch
     source_type: str = "failure"
     batch_size: int = 0
     failure_summary: tuple[FailureSummaryEntry, ...] = ()
     item_ids: tuple[str, ...] = ()
+    appendix_notes: tuple[str, ...] = ()
 
     def to_dict(self) -> JsonObject:
         return {
@@ -229,6 +233,7 @@ class RawPatch:
             "batch_size": self.batch_size,
             "failure_summary": [entry.to_dict() for entry in self.failure_summary],
             "item_ids": list(self.item_ids),
+            "appendix_notes": list(self.appendix_notes),
         }
 
     @classmethod
@@ -240,6 +245,7 @@ class RawPatch:
             batch_size=int(data.get("batch_size") or 0),
             failure_summary=summary,
             item_ids=tuple(data.get("item_ids") or ()),
+            appendix_notes=tuple(str(note) for note in data.get("appendix_notes") or ()),
         )
 
 

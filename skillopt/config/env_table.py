@@ -48,6 +48,7 @@ COMMON = (
     ),
     _common("split_reset", "bool", False, "Cut again although the data file changed since the splits were written."),
     _common("strict_splits", "bool", False, "Refuse items with the same content in two splits."),
+    _common("samples_per_item", "int", 1, "Rollouts of each item, whose scores are averaged.", minimum=1),
     _common("limit", "int", 0, "Cut every split to its first n items; 0: no cut.", minimum=0),
     _common("exec_timeout", "float", 120.0, "Seconds for one item; 0: no limit.", minimum=0, affects_results=False),
     _common(

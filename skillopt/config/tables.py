@@ -172,6 +172,15 @@ GRADIENT = (
         affects_results=False,
     ),
     Key("gradient", "failure_only", "bool", False, "Learn from failures only."),
+    Key(
+        "gradient",
+        "success_threshold",
+        "float",
+        1.0,
+        "Hard score from which a rollout counts as a success; below it, it is analysed as a failure.",
+        above=0,
+        maximum=1,
+    ),
 )
 
 OPTIMIZER = (
@@ -274,6 +283,8 @@ OPTIMIZER = (
         "Compact the appendix when it holds more notes; 0: never.",
         minimum=0,
     ),
+    Key("optimizer", "screen_edits", "bool", False, "Try each edit alone on the training batch before the gate."),
+    Key("optimizer", "leak_guard", "bool", True, "Refuse candidates that hold item ids, held-out answers or secrets."),
 )
 
 EVALUATION = (
@@ -287,6 +298,31 @@ EVALUATION = (
         choices=("hard", "soft", "mixed"),
     ),
     Key("evaluation", "gate_mixed_weight", "float", 0.5, "Weight of the soft score in mixed.", minimum=0, maximum=1),
+    Key(
+        "evaluation",
+        "gate_policy",
+        "str",
+        "strict",
+        "strict: a higher score is enough; paired: the gain must also be significant.",
+        choices=("strict", "paired"),
+    ),
+    Key(
+        "evaluation",
+        "gate_alpha",
+        "float",
+        0.05,
+        "Chance of a false accept in a whole run that the paired gate allows.",
+        above=0,
+        maximum=1,
+    ),
+    Key(
+        "evaluation",
+        "early_stop",
+        "str",
+        "exact",
+        "exact: stop evaluating a candidate once it cannot win any more; off: always evaluate in full.",
+        choices=("exact", "off"),
+    ),
     Key("evaluation", "use_semantic_density", "bool", False, "Add a bonus for the share of leading words."),
     Key("evaluation", "semantic_density_weight", "float", 0.05, "Weight of that bonus.", minimum=0),
     Key("evaluation", "leading_words", "list", None, "Words that count for the density; unset: built in."),

@@ -69,6 +69,18 @@ class RunDir:
         """Folder of one of the `total` accumulated batches of a step (the step's own folder when there is one)."""
         return self.step(step) if total == 1 else self.step(step) / f"batch_{index}"
 
+    def slow_update(self, epoch: int) -> Path:
+        """Folder of the slow update at the end of an epoch."""
+        return self.root / "slow_update" / f"epoch_{epoch:02d}"
+
+    def meta_skill(self, epoch: int) -> Path:
+        """Folder of the meta skill at the end of an epoch."""
+        return self.root / "meta_skill" / f"epoch_{epoch:02d}"
+
+    def epoch_skill(self, epoch: int) -> Path:
+        """The skill that the next epoch starts from, after all work at the end of this one."""
+        return self.root / "skills" / f"epoch_{epoch:02d}.md"
+
     def test(self, which: str) -> Path:
         """Folder of a test evaluation: `baseline`, `best` or `final`."""
         return self.root / {"baseline": "test_eval_baseline", "best": "test_eval", "final": "test_eval_final"}[which]

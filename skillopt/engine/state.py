@@ -43,7 +43,7 @@ class Standing:
 class Progress:
     """Where training stands. `step` is the last completed one; `history` holds the records of all, oldest first.
 
-    `baseline` is the mean (hard, soft) of the initial skill on the selection split.
+    `epochs_closed` counts the epochs whose work at their end (slow update, meta skill) is done. `baseline` is the mean (hard, soft) of the initial skill on the selection split.
     """
 
     step: int
@@ -52,6 +52,7 @@ class Progress:
     best_step: int
     baseline: tuple[float, float]
     history: tuple[JsonObject, ...] = ()
+    epochs_closed: int = 0
     wall_time_s: float = 0.0
     finished: bool = False
 
@@ -68,6 +69,7 @@ class Progress:
             best_origin=self.best.origin,
             baseline_hard=self.baseline[0],
             baseline_soft=self.baseline[1],
+            epochs_closed=self.epochs_closed,
             wall_time_s=round(self.wall_time_s, 3),
             finished=self.finished,
         )
@@ -87,6 +89,7 @@ class TrainState:
     best_origin: str
     baseline_hard: float
     baseline_soft: float
+    epochs_closed: int = 0
     wall_time_s: float = 0.0
     finished: bool = False
     version: int = STATE_VERSION
@@ -122,6 +125,7 @@ class Saved:
             best_step=state.best_step,
             baseline=(state.baseline_hard, state.baseline_soft),
             history=self.history,
+            epochs_closed=state.epochs_closed,
             wall_time_s=state.wall_time_s,
         )
 
