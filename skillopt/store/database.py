@@ -39,16 +39,15 @@ class Store:
         self._lock = threading.Lock()
         try:
             self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=30)
-            # Every commit survives a kill of this process; a power cut may take the last ones, never the file.
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=NORMAL")
-            version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            if version not in (0, _VERSION):
-                raise RunError(f"{path}: written by another version (format {version}); use a new folder.")
-            self._db.executescript(_SCHEMA)
-            self._db.execute(f"PRAGMA user_version={_VERSION}")
         except sqlite3.Error as error:
-            raise RunError(f"{path}: cannot be used as the store of a run ({error}).") from error
+            raise _unusable(path, error) from error
+        try:
+            _prepare(self._db, path)
+        except BaseException as error:
+            self._db.close()
+            if isinstance(error, sqlite3.Error):
+                raise _unusable(path, error) from error
+            raise
 
     def get_rollout(self, key: str) -> RolloutResult | None:
         """The finished rollout under `key`, or None."""
@@ -120,6 +119,21 @@ class Store:
             raise RunError(
                 f"{self._path}: cannot be written ({error}); free some space and run the same command again."
             ) from error
+
+
+def _prepare(db: sqlite3.Connection, path: Path) -> None:
+    # Every commit survives a kill of this process; a power cut may take the last ones, never the file.
+    db.execute("PRAGMA journal_mode=WAL")
+    db.execute("PRAGMA synchronous=NORMAL")
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version not in (0, _VERSION):
+        raise RunError(f"{path}: written by another version (format {version}); use a new folder.")
+    db.executescript(_SCHEMA)
+    db.execute(f"PRAGMA user_version={_VERSION}")
+
+
+def _unusable(path: Path, error: sqlite3.Error) -> RunError:
+    return RunError(f"{path}: cannot be used as the store of a run ({error}).")
 
 
 def _dump(value: JsonObject) -> str:
