@@ -7,13 +7,22 @@ training run with the time that its calls alone need.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import math
+import multiprocessing
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from skillopt.tracking.events import Event
 
 ROOT = Path(__file__).parents[1]
 STARTS = {
@@ -49,29 +58,106 @@ def start_up(runs: int) -> None:
 
 
 def throughput(workers: int, latency: float) -> None:
-    """A training run on a loopback server: mean calls in flight during rollouts, wall time beside the ideal."""
+    """A training run with a server in another process: calls in flight during rollouts, wall time beside the ideal."""
     sys.path[:0] = [str(ROOT / "tests")]
-    from worlds import World, answer, write_data
+    from worlds import World, write_data
 
     from skillopt.config.resolve import resolve
     from skillopt.engine.trainer import train
-    from skillopt.testing import LoopbackServer
 
-    with tempfile.TemporaryDirectory() as folder, LoopbackServer(answer, latency=latency) as server:
-        world = World(Path(folder), server)
+    phases = _Phases()
+    with tempfile.TemporaryDirectory() as folder, _server(latency) as (url, served):
+        world = World(Path(folder), cast(Any, SimpleNamespace(url=url)))
         write_data(world.root / "data", train=120, val=100, test=200)
         config = world.config(
             train={"num_epochs": 4, "batch_size": 40}, env={"workers": workers}, gradient={"failure_only": True}
         )
         begun = time.monotonic()
-        train(resolve(config))
+        train(resolve(config), sinks=[phases])
         wall = time.monotonic() - begun
-        calls = world.requests("target-model")
-        flights = [record.in_flight for record in server.requests if record.body["model"] == "target-model"]
+        calls = served()
+    print(f"{len(calls)} target calls in {len(phases.done)} rollouts and evaluations, {latency * 1000:.0f} ms each")
+    waiting = [(phase.begun, max(begun for begun, _ in calls if begun <= phase.ended)) for phase in phases.done]
+    whole = [(phase.begun, phase.ended) for phase in phases.done]
+    rounds = sum(math.ceil(phase.items / workers) for phase in phases.done)
     ideal = len(calls) * latency / workers
-    print(f"{len(calls)} target calls, {workers} workers, {latency * 1000:.0f} ms each")
-    print(f"mean calls in flight    {statistics.mean(flights):7.1f}     of {workers}")
+    print(f"mean calls in flight    {_in_flight(calls, waiting):7.1f}     of {workers}, while items wait for a worker")
+    print(
+        f"  to the last answer    {_in_flight(calls, whole):7.1f}     where rounds of {workers} allow {len(calls) / rounds:.1f}"
+    )
     print(f"wall time               {wall:7.2f} s   {wall / ideal:5.2f}x the {ideal:.2f} s of the target calls alone")
+
+
+def _in_flight(calls: Sequence[tuple[float, float]], windows: Sequence[tuple[float, float]]) -> float:
+    """Mean number of calls (begun, ended) that are being served inside the windows."""
+    inside = sum(max(0.0, min(e, end) - max(b, begun)) for begun, end in windows for b, e in calls)
+    return inside / sum(end - begun for begun, end in windows)
+
+
+@dataclass(frozen=True)
+class _Phase:
+    """A rollout or evaluation in which `items` were called for."""
+
+    begun: float
+    ended: float
+    items: int
+
+
+class _Phases:
+    """A sink that notes when items are run."""
+
+    def __init__(self) -> None:
+        self.done: list[_Phase] = []
+        self._begun, self._items = 0.0, 0
+
+    def write(self, event: Event) -> None:
+        if event.kind == "rollout_started":
+            self._begun, self._items = time.monotonic(), event.data["total"] - event.data["done"]
+        elif event.kind == "rollout_finished" and self._items:
+            self.done.append(_Phase(self._begun, time.monotonic(), self._items))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@contextlib.contextmanager
+def _server(latency: float) -> Iterator[tuple[str, Callable[[], list[tuple[float, float]]]]]:
+    """The address of the world's server in a process of its own, and a function: when target calls came and went."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs, latency), daemon=True)
+    process.start()
+
+    def served() -> list[tuple[float, float]]:
+        ours.send("served")
+        return cast("list[tuple[float, float]]", ours.recv())
+
+    try:
+        yield ours.recv(), served
+    finally:
+        process.terminate()
+        process.join()
+
+
+def _serve(pipe: Connection, latency: float) -> None:
+    sys.path[:0] = [str(ROOT / "tests")]
+    from worlds import answer, text_of
+
+    from skillopt.testing import LoopbackServer
+
+    answered: dict[int, float] = {}
+
+    def reply(body: Mapping[str, Any]) -> str:
+        text = answer(body)
+        answered[id(body)] = time.monotonic()
+        return text
+
+    with LoopbackServer(reply, latency=latency) as server:
+        pipe.send(server.url)
+        pipe.recv()
+        mine = [r for r in server.requests if r.body["model"] == "target-model"]
+        calls = [r for r in mine if "Reply with: ok" not in text_of(r.body, "user")]
+        pipe.send([(call.time, answered[id(call.body)]) for call in calls])
 
 
 def _seconds(command: Sequence[str]) -> float:

@@ -17,7 +17,12 @@ nav:
   - Start: index.md
   - Bring your own data: guide/bring-your-own-data.md
   - A run on disk: guide/run-folder.md
+  - From Python: guide/python-api.md
+  - Which preset: guide/presets.md
+  - The gate and its evidence: guide/gate.md
   - Every setting: reference/configuration.md
+  - Leak guard: reference/leak-guard.md
+  - Faults that must not come back: reference/faults.md
 """
 
 

@@ -9,6 +9,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from skillopt.api import OptimizedSkill as OptimizedSkill
+    from skillopt.api import Plan as Plan
+    from skillopt.api import Rollout as Rollout
+    from skillopt.api import Score as Score
+    from skillopt.api import evaluate as evaluate
+    from skillopt.api import optimize_skill as optimize_skill
+    from skillopt.api import plan as plan
+    from skillopt.api import train as train
     from skillopt.datasets.base import BatchSpec as BatchSpec
     from skillopt.evaluation.gate import GateAction as GateAction
     from skillopt.evaluation.gate import GateResult as GateResult
@@ -28,9 +36,17 @@ _HOMES = {
     "FailureSummaryEntry": "skillopt.types",
     "GateAction": "skillopt.evaluation.gate",
     "GateResult": "skillopt.evaluation.gate",
+    "OptimizedSkill": "skillopt.api",
     "Patch": "skillopt.types",
+    "Plan": "skillopt.api",
     "RawPatch": "skillopt.types",
+    "Rollout": "skillopt.api",
     "RolloutResult": "skillopt.types",
+    "Score": "skillopt.api",
+    "evaluate": "skillopt.api",
+    "optimize_skill": "skillopt.api",
+    "plan": "skillopt.api",
+    "train": "skillopt.api",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])

@@ -177,23 +177,101 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Patch:
-    """An ordered list of edits with the reason for them."""
+class Suggestion:
+    """One piece of advice to the writer of the next version: what to change and why.
 
-    edits: tuple[Edit, ...] = ()
+    `type`: add_rule, remove_rule, merge_rules, reorganize, compress or clarify. `priority_hint`: high, medium or low.
+    """
+
+    type: str = ""
+    title: str = ""
+    motivation: str = ""
+    instruction: str = ""
+    priority_hint: str = "medium"
+    support_count: int | None = None
+    source_type: str = ""
+    merge_level: int | None = None
+
+    def to_dict(self) -> JsonObject:
+        out = {f.name: getattr(self, f.name) for f in fields(self)}
+        return _without(out, ("support_count", "source_type", "merge_level"))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Suggestion:
+        return cls(**_known(cls, data))
+
+
+@dataclass(frozen=True, slots=True)
+class SkillCandidate:
+    """A whole new body for the skill, with what changed in it."""
+
+    title: str = ""
+    change_summary: tuple[str, ...] = ()
+    new_skill: str = ""
+    support_count: int | None = None
+    source_type: str = ""
+    merge_level: int | None = None
+
+    def to_dict(self) -> JsonObject:
+        out = {f.name: getattr(self, f.name) for f in fields(self)}
+        out["change_summary"] = list(self.change_summary)
+        return _without(out, ("support_count", "source_type", "merge_level"))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> SkillCandidate:
+        return cls(**{**_known(cls, data), "change_summary": tuple(data.get("change_summary") or ())})
+
+
+PatchItem = Edit | Suggestion | SkillCandidate
+"""What a patch is made of. The items of one patch are of one kind, that of the update mode."""
+
+PAYLOAD_KEYS: Mapping[str, type[Edit] | type[Suggestion] | type[SkillCandidate]] = {
+    "edits": Edit,
+    "revise_suggestions": Suggestion,
+    "skill_candidates": SkillCandidate,
+}
+"""Under which key a patch's items stand in JSON, and what they are there."""
+
+
+def read_item(data: Mapping[str, Any]) -> PatchItem:
+    """The item that some `to_dict` wrote, told apart by its keys."""
+    if "instruction" in data:
+        return Suggestion.from_dict(data)
+    return SkillCandidate.from_dict(data) if "change_summary" in data else Edit.from_dict(data)
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """An ordered list of changes with the reason for them.
+
+    `edits` holds the items of whichever update mode is in force: edits, suggestions or skill candidates. In JSON they
+    stand under the key of their kind (PAYLOAD_KEYS); a patch without items has the key `edits`.
+    """
+
+    edits: tuple[PatchItem, ...] = ()
     reasoning: str = ""
     ranking_details: Mapping[str, Any] | None = None
 
+    @property
+    def only_edits(self) -> tuple[Edit, ...]:
+        """The items that are edits: all of them in the mode `patch`, none in the others."""
+        return tuple(item for item in self.edits if isinstance(item, Edit))
+
     def to_dict(self) -> JsonObject:
-        out: JsonObject = {"reasoning": self.reasoning, "edits": [edit.to_dict() for edit in self.edits]}
+        kind = type(self.edits[0]) if self.edits else Edit
+        key = next(name for name, of in PAYLOAD_KEYS.items() if of is kind)
+        out: JsonObject = {"reasoning": self.reasoning, key: [item.to_dict() for item in self.edits]}
         if self.ranking_details is not None:
             out["ranking_details"] = dict(self.ranking_details)
         return out
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Patch:
-        edits = tuple(e if isinstance(e, Edit) else Edit.from_dict(e) for e in data.get("edits") or ())
-        return cls(edits, str(data.get("reasoning") or ""), data.get("ranking_details"))
+        items: tuple[PatchItem, ...] = ()
+        for key, kind in PAYLOAD_KEYS.items():
+            rows = data.get(key) or ()
+            items = items or tuple(row if isinstance(row, kind) else kind.from_dict(row) for row in rows)
+        return cls(items, str(data.get("reasoning") or ""), data.get("ranking_details"))
 
 
 @dataclass(frozen=True, slots=True)

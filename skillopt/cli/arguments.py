@@ -47,13 +47,15 @@ _GROUPS: Mapping[str, str] = {
 class Parsed:
     """One parsed command line. `flags` holds the given flags by flat name, ready for `config.resolve.resolve`.
 
-    `skill` and `split` are for `eval`: the skill file to score and where.
+    `plan` is for `train`: only say what the run would take. `skill` and `split` are for `eval`: the skill file to score
+    and where.
     """
 
     config_path: Path | None
     cfg_options: tuple[str, ...] = ()
     flags: Mapping[str, object] = field(default_factory=dict)
     json: bool = False
+    plan: bool = False
     skill: Path | None = None
     split: str = "all"
 
@@ -77,6 +79,8 @@ def build_parser(command: Command) -> argparse.ArgumentParser:
     parser.add_argument("--data", metavar="FILE", help="Your own tasks, CSV, JSON or JSON Lines (as --data_path).")
     if command == "eval":
         parser.add_argument("--split", choices=SPLITS, default="all", help="Split to score. Default: all.")
+    else:
+        parser.add_argument("--plan", action="store_true", help="Only print calls, tokens and price; spend nothing.")
     parser.add_argument("--json", action="store_true", help="Print one JSON document on stdout; the rest on stderr.")
     groups: dict[str, argparse._ArgumentGroup] = {}
     for spec in flag_specs(command):
@@ -122,6 +126,7 @@ def parse(command: Command, argv: Sequence[str] | None = None) -> Parsed:
         cfg_options=tuple(known["cfg_options"]),
         flags=flags,
         json=known["json"],
+        plan=known.get("plan", False),
         skill=Path(known["skill"]) if command == "eval" else None,
         split=known.get("split", "all"),
     )

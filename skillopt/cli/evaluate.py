@@ -16,13 +16,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parsed = parse("eval", arguments(argv))
 
     def command(out: TextIO) -> int:
+        from skillopt import api
         from skillopt.cli.report import eval_report
         from skillopt.config.resolve import resolve
-        from skillopt.engine.scoring import score_skill
 
         config = resolve(parsed.config_path, cfg_options=parsed.cfg_options, flags=parsed.flags, command="eval")
         with interruptible() as stop:
-            summary = score_skill(config, Path(str(parsed.skill)), parsed.split, sinks=[console()], stop=stop)
+            skill = Path(str(parsed.skill))
+            summary = api.evaluate(skill, config, split=parsed.split, sinks=[console()], stop=stop)
         if parsed.json:
             print_json(summary, out)
         else:

@@ -1,6 +1,7 @@
 """`skillopt`: look into runs and configurations.
 
 skillopt show RUN [ITEM]          what a run did; everything kept about one item
+skillopt calibrate --config F     how noisy the target is, and how often the gate would accept by chance
 skillopt config schema            JSON schema of the configuration, for editors
 skillopt config show --config F   every effective setting and where it came from
 """
@@ -38,6 +39,11 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("item", nargs="?", metavar="ITEM", help="id of an item")
     show.add_argument("--json", action="store_true", help="one JSON document on standard output")
     show.set_defaults(action=_show)
+    calibrate = verbs.add_parser("calibrate", help="run the initial skill twice: noise, and false accepts of the gate")
+    calibrate.add_argument("--config", type=Path, required=True, help="a YAML file")
+    calibrate.add_argument("--cfg-options", nargs="*", default=[], metavar="KEY=VALUE")
+    calibrate.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    calibrate.set_defaults(action=_calibrate)
     config = verbs.add_parser("config", help="the configuration's schema, or its effective values")
     nouns = config.add_subparsers(required=True, metavar="WHAT")
     schema = nouns.add_parser("schema", help="print a JSON schema for editors")
@@ -63,6 +69,12 @@ def _values(args: argparse.Namespace, out: TextIO) -> int:
     for key, value in config.public().items():
         out.write(f"{key}: {value!r}  # {config.source(key)}\n")
     return DONE
+
+
+def _calibrate(args: argparse.Namespace, out: TextIO) -> int:
+    from skillopt.cli.calibrate import calibrate_command
+
+    return calibrate_command(args.config, args.cfg_options, out, as_json=args.json)
 
 
 def _show(args: argparse.Namespace, out: TextIO) -> int:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skillopt.tracking.console import plain
 from skillopt.types import JsonObject
+
+if TYPE_CHECKING:
+    from skillopt.engine.plan import Plan, RolePlan
+    from skillopt.engine.plan_counts import Range
 
 _SHOWN_LINES = 60
 
@@ -18,8 +22,12 @@ def train_report(summary: JsonObject, out_root: str) -> str:
     lines.append(_row("validation", summary, "baseline_selection_hard", "best_selection_hard", "selection_n"))
     if summary.get("test_hard") is not None:
         lines.append(_row("test", summary, "baseline_test_hard", "test_hard", "test_n"))
-    words = {"accepts": "accepted", "rejects": "rejected", "skips": "skipped"}
-    steps = ", ".join(f"{summary['total_' + key]} {word}" for key, word in words.items())
+    lines += [_evidence(summary, name) for name in ("selection", "test") if summary.get(f"{name}_comparison")]
+    if summary["config"].get("use_gate") is False:
+        lines.append("  The gate was off: candidates were accepted without proof.")
+    words = {"accepts": "accepted", "rejects": "rejected", "inconclusive": "inconclusive", "skips": "skipped"}
+    counts = {word: summary["total_" + key] for key, word in words.items()}
+    steps = ", ".join(f"{number} {word}" for word, number in counts.items() if number or word != "inconclusive")
     lines += ["", f"Steps: {summary['total_steps']} ({steps}); best skill from {summary['best_origin']}"]
     lines.append(f"Calls: {_usage(summary)}")
     lines += ["", *_skill(root / "best_skill.md")]
@@ -49,12 +57,67 @@ def eval_report(summary: JsonObject, out_root: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def plan_report(plan: Plan) -> str:
+    """What a run would take, from a run in which nothing is proposed to one in which every step is accepted."""
+    sizes = ", ".join(f"{name} {number or 'unknown'}" for name, number in plan.items.items())
+    lines = [f"Items: {sizes}", f"Steps: {plan.steps} in {plan.epochs} epochs", ""]
+    lines.append("At least (nothing is proposed) to at most (every step is accepted); retries and repairs come on top:")
+    for name, role in plan.roles.items():
+        lines += _role_lines(name, role)
+    total = plan.cost_usd
+    lines += ["", "Price: " + ("unknown" if total is None else _dollars(total[0], total[1])), _gain_line(plan)]
+    if plan.budget:
+        limits = ", ".join(f"{name} {limit:g}" for name, limit in plan.budget.items())
+        lines.append(f"Budget ({limits}): {_span(plan.proposals)} of {plan.steps} complete proposals")
+    lines.append("Tokens are estimated from the actual prompts; the length of replies and of the skill is assumed.")
+    return "\n".join(lines) + "\n"
+
+
+def _role_lines(name: str, role: RolePlan) -> list[str]:
+    unit = "calls" if role.calls is not None else "rollouts"
+    spans = ", ".join(f"{part} {_span(span)}" for part, span in role.parts.items())
+    known = role.prompt_tokens is not None and role.completion_tokens is not None
+    tokens = f"{_span(role.prompt_tokens)} in, {_span(role.completion_tokens)} out" if known else "unknown"
+    price = "price unknown" if role.cost_usd is None else _dollars(*role.cost_usd)
+    total = "calls unknown" if role.calls is None else f"{_span(role.calls)} calls"
+    return [f"  {name} {role.model}: {total}; tokens {tokens}; {price}", f"    {unit}: {spans or 'none'}"]
+
+
+def _gain_line(plan: Plan) -> str:
+    if plan.gate_policy == "off":
+        return "The gate is off: every candidate is taken."
+    gate = f"Smallest gain that the {plan.gate_policy} gate can accept"
+    if plan.smallest_gain is None:
+        return f"{gate}: none; {plan.items['val']} validation items are too few for {plan.looks} looks"
+    items, share = plan.smallest_gain
+    return f"{gate}: {items} of {plan.items['val']} validation items ({share:.1%})"
+
+
+def _span(span: Range | None) -> str:
+    if span is None:
+        return "unknown"
+    return f"{span.low:,}" if span.low == span.high else f"{span.low:,} to {span.high:,}"
+
+
+def _dollars(low: float, high: float) -> str:
+    return f"${low:.4f}" if low == high else f"${low:.4f} to ${high:.4f}"
+
+
 def _row(name: str, summary: JsonObject, before: str, after: str, items: str) -> str:
     def number(key: str) -> str:
         value: Any = summary.get(key)
         return "-" if value is None else f"{value:.3f}"
 
     return f"  {name:<12}{number(before):>8}{number(after):>8}{summary.get(items, ''):>8}"
+
+
+def _evidence(summary: JsonObject, name: str) -> str:
+    """What the items that both skills were graded on say about the difference."""
+    seen = summary[f"{name}_comparison"]
+    words = {"selection": "validation", "test": "test"}
+    interval = f"95 % interval {seen['ci_low']:+.3f} to {seen['ci_high']:+.3f}"
+    flips = f"{seen['gained']} items gained, {seen['lost']} lost"
+    return f"  {words[name]}: {seen['mean_difference']:+.3f} ({interval}), {flips}"
 
 
 def _usage(summary: JsonObject) -> str:

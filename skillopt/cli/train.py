@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from skillopt.cli.arguments import parse
 from skillopt.cli.common import DONE, arguments, console, interruptible, print_json, run
+
+if TYPE_CHECKING:
+    from skillopt.types import JsonObject
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -15,20 +18,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     parsed = parse("train", arguments(argv))
 
     def command(out: TextIO) -> int:
-        from skillopt.cli.report import train_report
+        from skillopt import api
+        from skillopt.cli.report import plan_report, train_report
         from skillopt.config.resolve import resolve
-        from skillopt.engine.trainer import train
 
         config = resolve(parsed.config_path, cfg_options=parsed.cfg_options, flags=parsed.flags, command="train")
+        if parsed.plan:
+            plan = api.plan(config)
+            return _show(plan.to_dict(), plan_report(plan), out, as_json=parsed.json)
         with interruptible() as stop:
-            summary = train(config, sinks=[console()], stop=stop)
-        if parsed.json:
-            print_json(summary, out)
-        else:
-            out.write(train_report(summary, config.env.out_root))
-        return DONE
+            trained = api.train(config, sinks=[console()], stop=stop)
+        report = "" if parsed.json else train_report(trained.summary, str(trained.out_root))
+        return _show(trained.summary, report, out, as_json=parsed.json)
 
     return run(command)
+
+
+def _show(document: JsonObject, report: str, out: TextIO, *, as_json: bool) -> int:
+    if as_json:
+        print_json(document, out)
+    else:
+        out.write(report)
+    return DONE
 
 
 if __name__ == "__main__":

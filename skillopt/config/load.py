@@ -26,6 +26,7 @@ __all__ = [
     "is_structured",
     "load_config",
     "read_config",
+    "read_mapping",
     "split_option",
 ]
 
@@ -124,6 +125,31 @@ def read_config(path: Path, _chain: tuple[Path, ...] = ()) -> Loaded:
     if not isinstance(base, str):
         raise ConfigTypeError(f"{where['_base_']}: _base_ must be one file name, not a {type(base).__name__}")
     return _merge(read_config(path.parent / base, chain), layer)
+
+
+def read_mapping(settings: Mapping[str, Any]) -> Loaded:
+    """Settings from Python, in the structured or the flat form of a file; `_base_` may name a file to start from.
+
+    The mapping itself is not changed. Raises ConfigError as `read_config` does.
+    """
+    data = _own_copy(settings)
+    base = data.pop("_base_", None)
+    layer = _tidy(Loaded(data))
+    if base is None:
+        return layer
+    if not isinstance(base, str | Path):
+        raise ConfigTypeError(f"_base_ must be one file name, not a {type(base).__name__}")
+    return _merge(read_config(Path(base)), layer)
+
+
+def _own_copy(settings: Mapping[str, Any]) -> Data:
+    return {name: _own_value(value) for name, value in settings.items()}
+
+
+def _own_value(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return _own_copy(value)
+    return str(value) if isinstance(value, Path) else value
 
 
 def _read_layer(path: Path, chain: tuple[Path, ...]) -> tuple[Data, dict[str, int]]:

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from skillopt.config.keys import KEYS, SECTIONS, section_keys
-from skillopt.config.load import read_config
+from skillopt.config.load import read_config, read_mapping
 from skillopt.config.notices import warn_credentials, warn_retired
 from skillopt.config.providers import PROVIDERS, available_backends, nearest
 from skillopt.config.roles import ResolvedRoles, resolve_roles
@@ -26,7 +26,7 @@ _SHOWN_PROBLEMS = 5
 
 
 def resolve(
-    path: str | Path | None = None,
+    source: str | Path | Mapping[str, Any] | None = None,
     *,
     cfg_options: Sequence[str] = (),
     flags: Mapping[str, object] | None = None,
@@ -35,13 +35,17 @@ def resolve(
 ) -> RunConfig:
     """Read, join, check and resolve everything.
 
+    `source`: a YAML file, or the same settings as a mapping (structured or flat).
     Order, lowest first: built-in values, environment variables, base files, the file, `--cfg-options`, flags,
     derived values. `command` is `train` or `eval`. Raises ConfigError, one line a problem, with place, key, what
     was expected and the nearest name. Warns once about retired keys and about credentials outside the environment.
     """
     given = Collected()
-    if path is not None:
-        given.add_file(read_config(Path(path)))
+    path = None if source is None or isinstance(source, Mapping) else Path(source)
+    if isinstance(source, Mapping):
+        given.add_file(read_mapping(source))
+    elif path is not None:
+        given.add_file(read_config(path))
     given.add_options(cfg_options)
     given.add_flags(flags or {})
     warn_retired(given.retired)
@@ -52,7 +56,7 @@ def resolve(
     _check_skill_init(sections["env"].skill_init, given, command)
     return RunConfig(
         command=command,
-        config_path=None if path is None else Path(path),
+        config_path=path,
         label=roles.label,
         roles=roles.roles,
         sources=_all_sources(given, roles, derived),

@@ -12,7 +12,7 @@ import skillopt
 from skillopt.engine.gating import gate_score
 from skillopt.engine.kit import SELECTION, TEST, Kit
 from skillopt.engine.state import Progress
-from skillopt.evaluation.evaluate import Evaluation, write_buckets
+from skillopt.evaluation.evaluate import Evaluation, compare, write_buckets
 from skillopt.evaluation.gate import evaluate_gate
 from skillopt.skill.document import Skill
 from skillopt.types import JsonObject
@@ -23,16 +23,38 @@ def finish(kit: Kit, progress: Progress, initial: Skill, total_steps: int) -> tu
     """Final selection check, test evaluations and summary. Returns the last progress and the summary."""
     progress, final = _final_selection(kit, progress)
     atomic_write_text(kit.folder.best_skill, progress.best.skill.text)
-    summary = _summary(kit, progress, final, total_steps)
+    summary = _summary(kit, progress, total_steps) | _selection(kit, progress, initial, final)
     _save(kit, summary)
     if kit.config.evaluation.eval_test and _has_tests(kit):
+        tested = {}
         for which, skill in (("baseline", initial), ("best", progress.best.skill), ("final", progress.current.skill)):
-            summary |= _test(kit, which, skill)
+            tested[which] = _test(kit, which, skill)
+            summary |= _test_fields(which, tested[which])
             _save(kit, summary)
         summary["test_delta_hard"] = round(summary["test_hard"] - summary["baseline_test_hard"], 6)
         summary["final_test_delta_hard"] = round(summary["final_test_hard"] - summary["baseline_test_hard"], 6)
+        summary["test_comparison"] = compare(tested["baseline"], tested["best"]).to_dict()
         _save(kit, summary)
     return progress, summary
+
+
+def _selection(kit: Kit, progress: Progress, initial: Skill, final: Evaluation) -> JsonObject:
+    """Scores on the selection split: the initial, the best and the last skill, and what the first two differ by."""
+    baseline = kit.evaluate(initial, SELECTION, purpose="baseline", out_dir=kit.folder.baseline)
+    best = final
+    if progress.best.skill.hash != progress.current.skill.hash:
+        best = kit.evaluate(progress.best.skill, SELECTION, purpose="best", out_dir=kit.folder.best_selection)
+    return {
+        "baseline_selection_hard": round(progress.baseline[0], 6),
+        "baseline_selection_soft": round(progress.baseline[1], 6),
+        "best_selection_score": round(progress.best.score, 6),
+        "best_selection_hard": round(best.hard, 6),
+        "best_selection_soft": round(best.soft, 6),
+        "final_selection_hard": round(final.hard, 6),
+        "final_selection_soft": round(final.soft, 6),
+        "selection_n": len(final.graded),
+        "selection_comparison": compare(baseline, best).to_dict(),
+    }
 
 
 def _final_selection(kit: Kit, progress: Progress) -> tuple[Progress, Evaluation]:
@@ -60,11 +82,15 @@ def _has_tests(kit: Kit) -> bool:
     return bool(batch.payload)
 
 
-def _test(kit: Kit, which: str, skill: Skill) -> JsonObject:
+def _test(kit: Kit, which: str, skill: Skill) -> Evaluation:
     kit.emit("test_started", purpose=which)
     folder = kit.folder.test(which)
     scored = kit.evaluate(skill, TEST, purpose=f"test {which}", out_dir=folder)
     write_buckets(folder, scored, kit.adapter.get_task_types())
+    return scored
+
+
+def _test_fields(which: str, scored: Evaluation) -> JsonObject:
     prefix = {"baseline": "baseline_test", "best": "test", "final": "final_test"}[which]
     return {
         f"{prefix}_hard": round(scored.hard, 6),
@@ -74,55 +100,46 @@ def _test(kit: Kit, which: str, skill: Skill) -> JsonObject:
     }
 
 
-def _summary(kit: Kit, progress: Progress, final: Evaluation, total_steps: int) -> JsonObject:
-    actions = [str(record["action"]) for record in progress.history]
+def _summary(kit: Kit, progress: Progress, total_steps: int) -> JsonObject:
     return {
         "version": f"skillopt-{skillopt.__version__}",
         "config": kit.config.public(),
         "gate_metric": kit.config.evaluation.gate_metric,
-        "baseline_selection_hard": round(progress.baseline[0], 6),
-        "baseline_selection_soft": round(progress.baseline[1], 6),
-        "best_selection_score": round(progress.best.score, 6),
-        "best_selection_hard": _best_hard(progress),
-        "final_selection_hard": round(final.hard, 6),
-        "final_selection_soft": round(final.soft, 6),
-        "selection_n": len(final.graded),
+        "gate_policy": kit.config.evaluation.gate_policy,
         "best_step": progress.best_step,
         "current_origin": progress.current.origin,
         "best_origin": progress.best.origin,
         "total_steps": total_steps,
-        "total_accepts": sum("accept" in action for action in actions),
-        "total_rejects": sum("reject" in action for action in actions),
-        "total_skips": sum(action.startswith(("skip", "no_change")) for action in actions),
+        **{f"total_{name}": number for name, number in _outcomes(progress.history).items()},
         "epoch_stats": _epochs(progress.history),
         "total_wall_time_s": round(progress.wall_time_s, 3),
         **dict.fromkeys(
             [f"{p}_{m}" for p in ("baseline_test", "test", "final_test") for m in ("hard", "soft")]
-            + ["test_delta_hard", "final_test_delta_hard"]
+            + ["test_delta_hard", "final_test_delta_hard", "test_comparison"]
         ),
     }
 
 
-def _best_hard(progress: Progress) -> float:
-    """Mean hard score of the best skill on the selection split, whatever metric the gate compares."""
-    for record in progress.history:
-        if record["step"] == progress.best_step:
-            return float(record.get("selection_hard", progress.baseline[0]))
-    return round(progress.baseline[0], 6)
+def _outcomes(history: Sequence[JsonObject]) -> dict[str, int]:
+    """How many steps ended in which way. An inconclusive look is neither an accept nor a reject."""
+    actions = [str(record["action"]) for record in history]
+    return {
+        "accepts": sum("accept" in action for action in actions),
+        "rejects": sum("reject" in action for action in actions),
+        "inconclusive": sum(action == "inconclusive" for action in actions),
+        "skips": sum(action.startswith(("skip", "no_change")) for action in actions),
+    }
 
 
 def _epochs(history: Sequence[JsonObject]) -> list[JsonObject]:
     out = []
     for epoch in sorted({record["epoch"] for record in history}):
         records = [record for record in history if record["epoch"] == epoch]
-        actions = [str(record["action"]) for record in records]
         out.append(
             {
                 "epoch": epoch,
                 "steps": len(records),
-                "accepts": sum("accept" in action for action in actions),
-                "rejects": sum("reject" in action for action in actions),
-                "skips": sum(action.startswith(("skip", "no_change")) for action in actions),
+                **_outcomes(records),
                 "best_score_at_epoch_end": records[-1]["best_score"],
                 "current_score_at_epoch_end": records[-1]["current_score"],
             }

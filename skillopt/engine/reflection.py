@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from skillopt.engine.kit import Kit
-from skillopt.engine.metering import MeteredSession
+from skillopt.engine.notes import skill_aware
+from skillopt.engine.work import Work
 from skillopt.envs.base import overrides_reflect
 from skillopt.errors import ReplyError, RunError
 from skillopt.gradient.reflect import AnalystPrompts, ReflectSettings, reflect
@@ -16,14 +17,7 @@ from skillopt.utils.files import atomic_write_json
 
 
 def reflect_on(
-    kit: Kit,
-    metered: MeteredSession,
-    results: Sequence[RolloutResult],
-    skill: Skill,
-    folder: Path,
-    *,
-    seed: int,
-    context: str,
+    kit: Kit, work: Work, results: Sequence[RolloutResult], skill: Skill, folder: Path, *, seed: int
 ) -> list[RawPatch]:
     """Raw patches for one batch, written to `patches/`.
 
@@ -32,36 +26,33 @@ def reflect_on(
     """
     patches = None
     if overrides_reflect(kit.adapter):
-        patches = _own_reflect(kit, results, skill, folder, seed=seed, context=context)
+        patches = _own_reflect(kit, work, results, skill, folder, seed=seed)
     if patches is None:
-        patches = _analysts(kit, metered, results, skill, folder, seed=seed, context=context)
+        patches = _analysts(kit, work, results, skill, folder, seed=seed)
     _write(folder / "patches", patches)
     return patches
 
 
 def _analysts(
-    kit: Kit,
-    metered: MeteredSession,
-    results: Sequence[RolloutResult],
-    skill: Skill,
-    folder: Path,
-    *,
-    seed: int,
-    context: str,
+    kit: Kit, work: Work, results: Sequence[RolloutResult], skill: Skill, folder: Path, *, seed: int
 ) -> list[RawPatch]:
     gradient = kit.config.gradient
     reflection = reflect(
         results,
         skill,
-        session=metered,
+        session=work.optimizer,
         settings=ReflectSettings(
             minibatch_size=gradient.minibatch_size,
             edit_budget=kit.config.optimizer.learning_rate,
             failure_only=gradient.failure_only,
             workers=gradient.analyst_workers,
+            success_threshold=gradient.success_threshold,
+            mode=work.mode,
+            skill_aware=skill_aware(kit.config, skill),
         ),
         seed=seed,
-        step_buffer_context=context,
+        step_buffer_context=work.memory,
+        meta_skill_context=work.advice,
         prompts=AnalystPrompts(
             error=kit.adapter.get_error_minibatch_prompt(), success=kit.adapter.get_success_minibatch_prompt()
         ),
@@ -77,7 +68,7 @@ def _analysts(
 
 
 def _own_reflect(
-    kit: Kit, results: Sequence[RolloutResult], skill: Skill, folder: Path, *, seed: int, context: str
+    kit: Kit, work: Work, results: Sequence[RolloutResult], skill: Skill, folder: Path, *, seed: int
 ) -> list[RawPatch] | None:
     from skillopt.gradient.replies import read_raw_patch
 
@@ -88,15 +79,16 @@ def _own_reflect(
         prediction_dir=str(folder / "rollout" / "predictions"),
         patches_dir=str(folder / "patches"),
         random_seed=seed,
-        step_buffer_context=context,
-        meta_skill_context="",
+        step_buffer_context=work.memory,
+        meta_skill_context=work.advice,
     )
     if rows is None:  # the environment leaves this batch to the engine
         return None
     patches = []
+    takes_notes = skill_aware(kit.config, skill) is not None
     for row in rows:
         try:
-            patches += [read_raw_patch(row)] if row is not None else []
+            patches += [read_raw_patch(row, work.mode, takes_notes=takes_notes)] if row is not None else []
         except ReplyError as error:
             kit.emit("analyst_failed", stage="reflect", reason=f"{type(kit.adapter).__name__}: {error}")
     return patches

@@ -23,6 +23,11 @@ class RunDir:
         return self.root / "history.json"
 
     @property
+    def lr_history(self) -> Path:
+        """What the optimizer decided on the learning rate, a JSON line a step."""
+        return self.root / "lr_history.jsonl"
+
+    @property
     def state(self) -> Path:
         """What a resume needs; replacing it is what commits a step."""
         return self.root / "runtime_state.json"
@@ -56,6 +61,11 @@ class RunDir:
     def final_selection(self) -> Path:
         """Evaluation of the last skill on the selection split."""
         return self.root / "final_selection_eval"
+
+    @property
+    def best_selection(self) -> Path:
+        """Evaluation of the best skill on the selection split, when it is not the last one."""
+        return self.root / "best_selection_eval"
 
     def skill(self, step: int) -> Path:
         """The skill that training goes on from after `step` (0: the initial skill)."""

@@ -4,45 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from skillopt.config.run_config import RunConfig
 from skillopt.datasets.base import canonical_split
 from skillopt.engine import setup
+from skillopt.envs.base import EnvAdapter
 from skillopt.evaluation.evaluate import Evaluation, buckets, write_results
 from skillopt.scoring import compute_score
 from skillopt.skill.document import Skill
 from skillopt.tracking.events import Sink
 from skillopt.types import JsonObject
 from skillopt.utils.cancel import CancelToken
-from skillopt.utils.files import atomic_write_json, read_text
+from skillopt.utils.files import atomic_write_json
 
 ALL_SPLITS = ("train", "val", "test")
 
 
 def score_skill(
-    config: RunConfig, skill_path: Path, split: str, *, sinks: Sequence[Sink] = (), stop: CancelToken | None = None
+    config: RunConfig,
+    skill: Skill,
+    split: str,
+    *,
+    name: str = "",
+    adapter: EnvAdapter | None = None,
+    sinks: Sequence[Sink] = (),
+    stop: CancelToken | None = None,
 ) -> JsonObject:
-    """Score the skill at `skill_path` and return what is written to `eval_summary.json`.
+    """Score `skill` and return what is written to `eval_summary.json`. `name`: what it is called there.
 
     `split`: `train`, `valid_seen`, `valid_unseen`, another name of these, or `all` for the three together (whole,
     whatever `evaluation.test_env_num` says). Raises SkillOptError as `train` does.
     """
-    skill = Skill.parse(read_text(skill_path))
     names = ALL_SPLITS if split == "all" else (canonical_split(split),)
-    adapter = setup.prepare(config)
+    adapter = adapter or setup.prepare(config)
     with setup.open_kit(config, adapter, sinks=sinks, stop=stop) as kit:
-        setup.write_config(kit, {"skill": str(skill_path), "split": split})
+        setup.write_config(kit, {"skill": name, "split": split})
         kit.session.preflight()
         limit = 0 if split == "all" else config.evaluation.test_env_num
         parts = [
-            kit.evaluate(skill, name, purpose=name, out_dir=kit.folder.root / "splits" / name, limit=limit)
-            for name in names
+            kit.evaluate(skill, part, purpose=part, out_dir=kit.folder.root / "splits" / part, limit=limit)
+            for part in names
         ]
         whole = _joined(parts, split)
         write_results(kit.folder.root, whole.results)
         summary: JsonObject = {
-            "skill": str(skill_path),
+            "skill": name,
             "skill_hash": skill.hash,
             "split": split,
             "n_items": len(whole.results),

@@ -43,7 +43,9 @@ class Standing:
 class Progress:
     """Where training stands. `step` is the last completed one; `history` holds the records of all, oldest first.
 
-    `epochs_closed` counts the epochs whose work at their end (slow update, meta skill) is done. `baseline` is the mean (hard, soft) of the initial skill on the selection split.
+    `epochs_closed` counts the epochs whose work at their end (slow update, meta skill) is done. `baseline` is the mean
+    (hard, soft) of the initial skill on the selection split. `looks` counts candidates that were judged on the
+    selection split, `alpha_spent` is what they took of the paired gate's error budget.
     """
 
     step: int
@@ -53,6 +55,8 @@ class Progress:
     baseline: tuple[float, float]
     history: tuple[JsonObject, ...] = ()
     epochs_closed: int = 0
+    looks: int = 0
+    alpha_spent: float = 0.0
     wall_time_s: float = 0.0
     finished: bool = False
 
@@ -70,6 +74,8 @@ class Progress:
             baseline_hard=self.baseline[0],
             baseline_soft=self.baseline[1],
             epochs_closed=self.epochs_closed,
+            looks=self.looks,
+            alpha_spent=self.alpha_spent,
             wall_time_s=round(self.wall_time_s, 3),
             finished=self.finished,
         )
@@ -90,6 +96,8 @@ class TrainState:
     baseline_hard: float
     baseline_soft: float
     epochs_closed: int = 0
+    looks: int = 0
+    alpha_spent: float = 0.0
     wall_time_s: float = 0.0
     finished: bool = False
     version: int = STATE_VERSION
@@ -126,6 +134,8 @@ class Saved:
             baseline=(state.baseline_hard, state.baseline_soft),
             history=self.history,
             epochs_closed=state.epochs_closed,
+            looks=state.looks,
+            alpha_spent=state.alpha_spent,
             wall_time_s=state.wall_time_s,
         )
 

@@ -98,6 +98,19 @@ class EnvAdapter(ABC):
         """What an analyst may see of the right answer of an item."""
         return str(item.get("reference_text") or "")
 
+    def references(self, item: Item) -> Sequence[str]:
+        """Every text that is a right answer of an item; none of them may be copied into a skill."""
+        text = self.build_reference_text(item.to_dict())
+        return [text] if text else []
+
+    def grader_patterns(self) -> Sequence[str]:
+        """Regular expressions by which answers are graded; a skill that quotes one is refused."""
+        return ()
+
+    def grader_literals(self) -> Sequence[str]:
+        """Texts that the grader looks for inside an answer; a skill that adds one causes a notice."""
+        return ()
+
     def get_reference_metadata(self, item: Mapping[str, Any]) -> dict[str, Any]:
         """`fields` and `preview` (first 400 characters) of the item's reference."""
         return references.metadata(self.build_reference_text(item))

@@ -116,7 +116,8 @@ class Ledger:
         if ctx.store is not None:
             found = ((key, ctx.store.get_rollout(key)) for key in self._items)
             self._results = {key: result for key, result in found if result is not None}
-        self.cached = len(self._results)
+        self.cached = self._settled = len(self._results)
+        self._errors = 0
 
     def start(self) -> None:
         """Tell that the run begins."""
@@ -142,6 +143,8 @@ class Ledger:
         if outcome.retry and not outcome.result.ok and not last:
             self._retry.add(key)
             return
+        self._settled += 1
+        self._errors += not outcome.result.ok
         self._ctx.tell("item_done", id=item.id, **self._counts())
 
     def finish(self) -> list[RolloutResult]:
@@ -150,12 +153,10 @@ class Ledger:
         return [self._results[key] for key in self._keys]
 
     def _counts(self) -> dict[str, int]:
-        settled = [result for key, result in self._results.items() if key not in self._retry]
-        errors = sum(not result.ok for result in settled)
         return {
-            "done": len(settled),
+            "done": self._settled,
             "total": len(self._items),
-            "ok": len(settled) - errors,
-            "errors": errors,
+            "ok": self._settled - self._errors,
+            "errors": self._errors,
             "cached": self.cached,
         }

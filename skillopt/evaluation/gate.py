@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
-GateAction = Literal["accept_new_best", "accept", "reject", "force_accept"]
+GateAction = Literal["accept_new_best", "accept", "reject", "inconclusive", "force_accept"]
 GateMetric = Literal["hard", "soft", "mixed"]
 SkillT = TypeVar("SkillT")
 
@@ -54,7 +54,7 @@ class GateResult(Generic[SkillT]):
     @property
     def accepted(self) -> bool:
         """Whether the candidate became the current skill."""
-        return self.action != "reject"
+        return self.action not in ("reject", "inconclusive")
 
 
 def compute_semantic_density(text: str, leading_words: Iterable[str] | None = None) -> float:
@@ -127,12 +127,14 @@ def evaluate_gate(  # noqa: PLR0913 - a public signature
     metric: str = "hard",
     mixed_weight: float = 0.5,
     use_gate: bool = True,
+    significant: bool = True,
 ) -> GateResult[SkillT]:
     """Decide about a candidate from its mean scores.
 
     Better than the current and the best skill: `accept_new_best`. Better than the current one only: `accept`.
-    Otherwise `reject`, ties included; "better" means by more than `TIE_TOLERANCE`. With `use_gate` off the
-    candidate always becomes current (`force_accept`), and best only if it is better than the best.
+    Otherwise `reject`, ties included; "better" means by more than `TIE_TOLERANCE`. A better candidate whose gain is
+    not `significant` is `inconclusive`, and nothing changes. With `use_gate` off the candidate always becomes
+    current (`force_accept`), and best only if it is better than the best.
     A score that `select_gate_score` made passes as `cand_hard` under the metric `hard`.
 
     Raises ValueError for an unknown metric, and for a score that is not finite, naming which one.
@@ -140,13 +142,13 @@ def evaluate_gate(  # noqa: PLR0913 - a public signature
     score = _metric_score(cand_hard, cand_soft, metric, mixed_weight)
     _finite("current score (the baseline)", current_score)
     _finite("best score", best_score)
-    new_best = _better(score, best_score)
+    new_best = is_better(score, best_score)
     action: GateAction = "reject"
     if not use_gate:
         action = "force_accept"
-    elif _better(score, current_score):
-        action = "accept_new_best" if new_best else "accept"
-    if action == "reject":
+    elif is_better(score, current_score):
+        action = ("accept_new_best" if new_best else "accept") if significant else "inconclusive"
+    if action in ("reject", "inconclusive"):
         return GateResult(action, current_skill, current_score, best_skill, best_score, best_step)
     if new_best:
         return GateResult(action, candidate_skill, score, candidate_skill, score, global_step)
@@ -174,7 +176,8 @@ def flips(
     return tuple(gained), tuple(lost)
 
 
-def _better(score: float, other: float) -> bool:
+def is_better(score: float, other: float) -> bool:
+    """Whether `score` is higher than `other` by more than `TIE_TOLERANCE`."""
     return score > other and not math.isclose(score, other, rel_tol=TIE_TOLERANCE, abs_tol=TIE_TOLERANCE)
 
 

@@ -1,6 +1,6 @@
 """Merging: the patches of many analysts become one, in a tree of small merges.
 
-Failure patches and success patches are merged apart and then joined. A merge whose call fails keeps every edit, in a
+Failure patches and success patches are merged apart and then joined. A merge whose call fails keeps every item, in a
 fixed order, so a broken optimizer never loses what was learned.
 """
 
@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 from skillopt.model.values import Material
-from skillopt.prompts import load_prompt
 from skillopt.prompts.asking import Asked, Asks, Question, ask_typed
-from skillopt.prompts.sections import advice_section, join_sections, section, skill_section
+from skillopt.prompts.modes import PATCH, UpdateMode
+from skillopt.prompts.sections import SKILL_TOKENS, advice_section, join_sections, section, skill_section
 from skillopt.skill.document import Skill
 from skillopt.tracking.events import Emit
-from skillopt.types import Edit, Patch, RawPatch
+from skillopt.types import Edit, Patch, PatchItem, RawPatch
 from skillopt.utils.parallel import map_ordered
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ FAILURE_FIRST = "fallback: failure first, then success"
 PATCH_TOKENS = 12_000
 """What one of the patches to be merged may take in a prompt."""
 
+MERGE_TOKENS = 96_000
+"""What all patches of one merge may take together."""
+
 _SOURCES = ("failure", "success", "mixed")
 
 
@@ -42,20 +46,21 @@ class _Context:
     workers: int
     meta_skill: str
     emit: Emit | None
+    mode: UpdateMode
 
 
 @dataclass(frozen=True, slots=True)
 class _Merge:
-    """One merge call: which prompt, the patches it joins, and the level that its edits get."""
+    """One merge call: which prompt, the patches it joins, and the level that its items get."""
 
     prompt: str
     groups: tuple[tuple[str, Patch], ...]
     level: int
-    source: str = ""  # forced on every edit when not empty
+    source: str = ""  # forced on every item when not empty
     fallback: str = CONCATENATED
 
     @property
-    def edits(self) -> tuple[Edit, ...]:
+    def edits(self) -> tuple[PatchItem, ...]:
         return tuple(edit for _, patch in self.groups for edit in patch.edits)
 
 
@@ -69,15 +74,16 @@ def merge_patches(  # noqa: PLR0913 - a public signature
     workers: int,
     meta_skill_context: str = "",
     emit: Emit | None = None,
+    mode: UpdateMode = PATCH,
 ) -> Patch:
-    """One patch from all of them.
+    """One patch from all of them, whose items are those of `mode`.
 
     Each side is merged level by level in batches of `max(2, merge_batch_size)`; one patch alone passes without a call.
-    If both sides have edits, a last call joins them, else the side that has some is the result. Edits made by a call
-    carry its `merge_level`. A failed call is replaced by all edits of its batch in order (failures before successes in
+    If both sides have items, a last call joins them, else the side that has some is the result. Items made by a call
+    carry its `merge_level`. A failed call is replaced by all items of its batch in order (failures before successes in
     the last one), with a UserWarning that holds nothing of the provider's text.
     """
-    context = _Context(skill, session, max(2, merge_batch_size), max(1, workers), meta_skill_context, emit)
+    context = _Context(skill, session, max(2, merge_batch_size), max(1, workers), meta_skill_context, emit, mode)
     failure, failure_level = _hierarchical_merge(_patches(failure_patches, "failure"), "failure", context)
     success, success_level = _hierarchical_merge(_patches(success_patches, "success"), "success", context)
     if not success.edits:
@@ -94,7 +100,7 @@ def merge_patches(  # noqa: PLR0913 - a public signature
 
 
 def normalize(raw: RawPatch) -> Patch:
-    """The patch of an analyst with `source_type` and `support_count` filled in on every edit that lacks them."""
+    """The patch of an analyst with `source_type` and `support_count` filled in on every item that lacks them."""
     support = max(1, raw.batch_size)
     edits = tuple(
         replace(
@@ -108,7 +114,7 @@ def normalize(raw: RawPatch) -> Patch:
 
 
 def _patches(given: Sequence[RawPatch | Patch], side: Side) -> list[Patch]:
-    """The patches that hold edits, every edit marked with its side."""
+    """The patches that hold items, every item marked with its side."""
     patches = [normalize(patch) if isinstance(patch, RawPatch) else patch for patch in given]
     return [
         replace(patch, edits=tuple(replace(edit, source_type=edit.source_type or side) for edit in patch.edits))
@@ -164,23 +170,26 @@ def _merge_batch(merge: _Merge, context: _Context) -> Asked[PatchReply]:
     """Ask for one merge."""
     from skillopt.gradient.replies import parse_patch
 
-    parse: Callable[[Mapping[str, Any]], PatchReply] = parse_patch
+    mode = context.mode
+    room = min(PATCH_TOKENS if mode.limited else SKILL_TOKENS, MERGE_TOKENS // len(merge.groups))
     user = join_sections(
         advice_section(context.meta_skill),
         skill_section(context.skill.body),
-        *(_group_section(title, patch) for title, patch in merge.groups),
+        *(_group_section(title, patch, mode, room) for title, patch in merge.groups),
     )
-    material = Material(edits=merge.edits, budget=0, skill=context.skill.text)
-    return ask_typed(context.session, Question("merge", load_prompt(merge.prompt), user, material), parse)
+    edits = tuple(item for item in merge.edits if isinstance(item, Edit))
+    material = Material(edits=edits, budget=0, skill=context.skill.text)
+    question = Question("merge", mode.prompt(merge.prompt), user, material, mode.max_completion_tokens)
+    return ask_typed(context.session, question, partial(parse_patch, mode=mode))
 
 
-def _group_section(title: str, patch: Patch) -> str:
+def _group_section(title: str, patch: Patch, mode: UpdateMode, max_tokens: int) -> str:
     text = json.dumps(patch.to_dict(), ensure_ascii=False, indent=1)
-    return section(f"{title} ({len(patch.edits)} edits)", text, "patch", PATCH_TOKENS)
+    return section(f"{title} ({len(patch.edits)} {mode.labels})", text, "patch", max_tokens)
 
 
 def _finish(merge: _Merge, answer: Asked[PatchReply], context: _Context) -> Patch:
-    """The patch of a merge's answer, or all its edits when there is none."""
+    """The patch of a merge's answer, or all its items when there is none."""
     if answer.value is None:
         kind = type(answer.error).__name__
         if context.emit is not None:
@@ -194,8 +203,8 @@ def _finish(merge: _Merge, answer: Asked[PatchReply], context: _Context) -> Patc
     return Patch(tuple(_merged(edit, merge) for edit in answer.value.edits), answer.value.reasoning)
 
 
-def _merged(edit: Edit, merge: _Merge) -> Edit:
-    """The edit with its level, its side, and a support that does not exceed what went into the merge."""
+def _merged(edit: PatchItem, merge: _Merge) -> PatchItem:
+    """The item with its level, its side, and a support that does not exceed what went into the merge."""
     most = sum(given.support_count or 1 for given in merge.edits)
     source = merge.source or (edit.source_type if edit.source_type in _SOURCES else "mixed")
     support = min(most, edit.support_count or 1)

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal
 
 from skillopt.gradient.leaks import find_leaks
+from skillopt.gradient.skill_aware import SkillAware
 from skillopt.gradient.trajectories import TRAJECTORY_TOKENS, fmt_minibatch_trajectories, load_trajectory
 from skillopt.model.values import Material
-from skillopt.prompts import load_prompt
 from skillopt.prompts.asking import Asked, Asks, Question, ask_typed
-from skillopt.prompts.sections import advice_section, join_sections, section, skill_section
+from skillopt.prompts.modes import PATCH, UpdateMode
+from skillopt.prompts.sections import advice_section, join_sections, memory_section, section, skill_section
 from skillopt.skill.document import Skill
 from skillopt.tracking.events import Emit
-from skillopt.types import Edit, Patch, RawPatch, RolloutResult
+from skillopt.types import Patch, RawPatch, RolloutResult
 from skillopt.utils.parallel import map_ordered
 
 if TYPE_CHECKING:
@@ -36,9 +38,10 @@ _PROMPTS: dict[Side, str] = {"failure": "analyst_error", "success": "analyst_suc
 class ReflectSettings:
     """How reflection groups results and what it may propose.
 
-    `edit_budget`: most edits an analyst may propose. `success_threshold`: results with a hard score below it are
-    failures; with 1.0, the default, a partial success is a failure to learn from.
-    `trajectory_tokens`: the room of one trajectory in a prompt.
+    `mode`: what analysts propose. `edit_budget`: most items an analyst may propose, in modes that limit them.
+    `success_threshold`: results with a hard score below it are failures; with 1.0, the default, a partial success is a
+    failure to learn from. `trajectory_tokens`: the room of one trajectory in a prompt. `skill_aware`: have analysts
+    tell faults of the skill from faults in following it; None for reflection without that.
     """
 
     minibatch_size: int = 8
@@ -47,6 +50,8 @@ class ReflectSettings:
     workers: int = 4
     success_threshold: float = 1.0
     trajectory_tokens: int = TRAJECTORY_TOKENS
+    mode: UpdateMode = PATCH
+    skill_aware: SkillAware | None = None
 
     def __post_init__(self) -> None:
         for name in ("minibatch_size", "workers"):
@@ -61,10 +66,10 @@ class AnalystPrompts:
     error: str | None = None
     success: str | None = None
 
-    def of(self, side: Side) -> str:
+    def of(self, side: Side, mode: UpdateMode = PATCH) -> str:
         """The system prompt for one kind of group."""
         given = self.error if side == "failure" else self.success
-        return given if given is not None else load_prompt(_PROMPTS[side])
+        return given if given is not None else mode.prompt(_PROMPTS[side])
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +193,14 @@ def _ask_analyst(side: Side, group: Sequence[RolloutResult], context: AnalystCon
         budget=budget,
         skill=context.skill.text,
     )
-    system = context.prompts.of(side)
-    question = Question("analyst", system, _user_message(side, group, context), material)
-    return ask_typed(context.session, question, parse_analyst)
+    mode = context.settings.mode
+    user = _user_message(side, group, context)
+    system, aware = context.prompts.of(side, mode), context.settings.skill_aware
+    if aware is not None:
+        system = aware.augment(system, side)
+    question = Question("analyst", system, user, material, mode.max_completion_tokens)
+    takes_notes = aware is not None and aware.takes_notes(side)
+    return ask_typed(context.session, question, partial(parse_analyst, mode=mode, takes_notes=takes_notes))
 
 
 def _user_message(side: Side, group: Sequence[RolloutResult], context: AnalystContext) -> str:
@@ -198,11 +208,24 @@ def _user_message(side: Side, group: Sequence[RolloutResult], context: AnalystCo
     ended = "failed" if side == "failure" else "succeeded"
     return join_sections(
         skill_section(context.skill.body),
-        f"## Budget\n\nPropose at most {context.settings.edit_budget} edits.",
-        section("Earlier steps of this epoch", context.step_buffer, "memory"),
+        _request(context.settings),
+        memory_section(context.step_buffer),
         advice_section(context.meta_skill),
+        _notes_section(side, context.settings.skill_aware),
         f"## Trajectories ({len(group)}, all of them {ended})\n\n{shown}",
     )
+
+
+def _notes_section(side: Side, aware: SkillAware | None) -> str:
+    """The reminders that are there already, for an analyst that may add some."""
+    return section("Reminders so far", aware.listed, "notes") if aware is not None and aware.takes_notes(side) else ""
+
+
+def _request(settings: ReflectSettings) -> str:
+    """How much an analyst may propose."""
+    if not settings.mode.limited:
+        return "## Form\n\nGive exactly one complete new text of the skill."
+    return f"## Budget\n\nPropose at most {settings.mode.count(settings.edit_budget)}."
 
 
 def _collect(
@@ -224,22 +247,22 @@ def _collect(
         for reason in answer.value.patch.dropped:
             dropped.append(f"{name}: {reason}")
             emit("edit_dropped", stage="analyst", reason=dropped[-1])
-        patch = _raw_patch(side, group, answer.value, settings.edit_budget)
-        if patch.patch.edits:
+        patch = _raw_patch(side, group, answer.value, settings)
+        if patch.patch.edits or patch.appendix_notes:
             patches.append(patch)
         if leaks := find_leaks(patch.patch.edits, group):
             emit("possible_leak", stage="analyst", group=name, found=list(leaks))
     return Reflection(tuple(patches), sum(answer.calls for answer in answers), tuple(failed), tuple(dropped), len(jobs))
 
 
-def _raw_patch(side: Side, group: Sequence[RolloutResult], reply: AnalystReply, budget: int) -> RawPatch:
-    edits: tuple[Edit, ...] = tuple(
-        replace(edit, source_type=side, support_count=len(group)) for edit in reply.patch.edits[: max(0, budget)]
-    )
+def _raw_patch(side: Side, group: Sequence[RolloutResult], reply: AnalystReply, settings: ReflectSettings) -> RawPatch:
+    most = max(0, settings.edit_budget) if settings.mode.limited else 1
+    items = tuple(replace(item, source_type=side, support_count=len(group)) for item in reply.patch.edits[:most])
     return RawPatch(
-        patch=Patch(edits, reply.patch.reasoning),
+        patch=Patch(items, reply.patch.reasoning),
         source_type=side,
         batch_size=len(group),
         failure_summary=reply.failure_summary,
         item_ids=tuple(result.id for result in group),
+        appendix_notes=reply.appendix_notes,
     )

@@ -1,172 +1,94 @@
 """What analysts and merges reply, as checked values.
 
-Lenient where a slip is harmless (case of an operation, a null where nothing is needed, a count as text), strict where
-guessing would change the meaning. An edit that cannot be used is left out with the reason; a reply with none left is
-refused as a whole.
+An item that cannot be used is left out with the reason; a reply with none left is refused as a whole. What an item is
+depends on the update mode.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
-
-from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError, field_validator, model_validator
+from typing import Any, cast
 
 from skillopt.errors import ReplyError
-from skillopt.types import Edit, FailureSummaryEntry, Patch, RawPatch
-
-
-class EditReply(BaseModel):
-    """One edit as a model wrote it."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-    op: Literal["append", "insert_after", "replace", "delete"]
-    content: StrictStr = ""
-    target: StrictStr = ""
-    support_count: int | None = None
-    source_type: Literal["failure", "success", "mixed", ""] = ""
-
-    @field_validator("op", mode="before")
-    @classmethod
-    def _any_case(cls, value: object) -> object:
-        return value.strip().lower() if isinstance(value, str) else value
-
-    @field_validator("target", mode="before")
-    @classmethod
-    def _null_target(cls, value: object) -> object:
-        return "" if value is None else value
-
-    @field_validator("support_count", mode="before")
-    @classmethod
-    def _count(cls, value: object) -> int | None:
-        return count_or_none(value)
-
-    @field_validator("source_type", mode="before")
-    @classmethod
-    def _known_source(cls, value: object) -> str:
-        word = value.strip().lower() if isinstance(value, str) else ""
-        return word if word in ("failure", "success", "mixed") else ""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _delete_needs_no_content(cls, data: Any) -> Any:
-        if isinstance(data, Mapping) and data.get("content") is None and _is_delete(data.get("op")):
-            return {**data, "content": ""}
-        return data
-
-    @model_validator(mode="after")
-    def _complete(self) -> EditReply:
-        if self.op in ("append", "insert_after") and not self.content.strip():
-            raise ValueError(f"content: {self.op} needs text")
-        if self.op == "replace" and "content" not in self.model_fields_set:
-            raise ValueError("content: replace needs text")
-        if self.op in ("replace", "delete") and not self.target:
-            raise ValueError(f"target: {self.op} needs the text to look for")
-        return self
-
-    def to_edit(self) -> Edit:
-        """The edit as the other rooms know it."""
-        return Edit(self.op, self.content, self.target, self.support_count, self.source_type)
-
-
-def _is_delete(op: object) -> bool:
-    return isinstance(op, str) and op.strip().lower() == "delete"
-
-
-def count_or_none(value: object) -> int | None:
-    """A whole number of at least 1, also given as text or as a float without a fraction; anything else is None."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return int(number) if 1 <= number < 1e9 and number == int(number) else None
+from skillopt.gradient.reply_items import count_or_none, read_reply_item
+from skillopt.gradient.skill_aware import extract_appendix_notes
+from skillopt.prompts.modes import PATCH, UpdateMode
+from skillopt.types import FailureSummaryEntry, Patch, PatchItem, RawPatch
 
 
 @dataclass(frozen=True, slots=True)
 class PatchReply:
-    """The usable edits of a reply in their order, its reasoning, and why other edits were left out."""
+    """The usable items of a reply in their order, its reasoning, and why other items were left out."""
 
-    edits: tuple[Edit, ...]
+    edits: tuple[PatchItem, ...]
     reasoning: str = ""
     dropped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AnalystReply:
-    """A patch with the kinds of failure that the analyst saw (empty for an analyst of successes)."""
+    """A patch with the kinds of failure that the analyst saw (empty for an analyst of successes), and its notes."""
 
     patch: PatchReply
     failure_summary: tuple[FailureSummaryEntry, ...] = ()
+    appendix_notes: tuple[str, ...] = ()
 
 
-def parse_analyst(data: Mapping[str, Any]) -> AnalystReply:
+def parse_analyst(data: Mapping[str, Any], mode: UpdateMode = PATCH, *, takes_notes: bool = False) -> AnalystReply:
     """Read an analyst's object: `{"patch": {"edits": [...]}, ...}` or, without the wrapper, `{"edits": [...]}`.
 
-    What it says about the size of its group is not looked at. Raises ReplyError (`wrong_shape`).
+    With `takes_notes`, a reply may hold `appendix_notes`, and needs no patch when it does. What it says about the
+    size of its group is not looked at. Raises ReplyError (`wrong_shape`).
     """
+    notes = extract_appendix_notes(data) if takes_notes else ()
+    if notes and data.get("patch") is None and mode.payload_key not in data:
+        return AnalystReply(PatchReply(()), _failure_summary(data.get("failure_summary")), notes)
     patch = data.get("patch", data)
     if not isinstance(patch, Mapping):
-        raise ReplyError(f'"patch" must be an object with a list "edits", not {_kind(patch)}', "wrong_shape")
-    return AnalystReply(parse_patch(patch), _failure_summary(data.get("failure_summary")))
+        key = mode.payload_key
+        raise ReplyError(f'"patch" must be an object with a list "{key}", not {_kind(patch)}', "wrong_shape")
+    return AnalystReply(parse_patch(patch, mode), _failure_summary(data.get("failure_summary")), notes)
 
 
-def parse_patch(data: Mapping[str, Any]) -> PatchReply:
+def parse_patch(data: Mapping[str, Any], mode: UpdateMode = PATCH) -> PatchReply:
     """Read `{"reasoning": ..., "edits": [...]}`. Raises ReplyError (`wrong_shape`) naming what is wrong.
 
-    An empty list is an answer (nothing to change); a list in which no edit can be used is not.
+    An empty list is an answer (nothing to change); a list in which no item can be used is not.
     """
-    if "edits" not in data:
-        keys = ", ".join(sorted(repr(str(key)[:40]) for key in list(data)[:8])) or "none"
-        raise ReplyError(f'the key "edits" is missing; found {keys}', "wrong_shape")
-    rows = data["edits"]
+    key = mode.payload_key
+    if key not in data:
+        keys = ", ".join(sorted(repr(str(name)[:40]) for name in list(data)[:8])) or "none"
+        raise ReplyError(f'the key "{key}" is missing; found {keys}', "wrong_shape")
+    rows = data[key]
     if not isinstance(rows, list):
-        raise ReplyError(f'"edits" must be a list of objects, not {_kind(rows)}', "wrong_shape")
-    edits, dropped = _read_edits(rows)
-    if rows and not edits:
-        raise ReplyError(f"no edit can be used: {'; '.join(dropped[:5])}", "wrong_shape")
+        raise ReplyError(f'"{key}" must be a list of objects, not {_kind(rows)}', "wrong_shape")
+    items, dropped = _read_items(rows, mode)
+    if rows and not items:
+        raise ReplyError(f"no {mode.label} can be used: {'; '.join(dropped[:5])}", "wrong_shape")
     reasoning = data.get("reasoning")
-    return PatchReply(tuple(edits), reasoning if isinstance(reasoning, str) else "", tuple(dropped))
+    return PatchReply(tuple(items), reasoning if isinstance(reasoning, str) else "", tuple(dropped))
 
 
-def _read_edits(rows: Sequence[object]) -> tuple[list[Edit], list[str]]:
-    edits: list[Edit] = []
+def _read_items(rows: Sequence[object], mode: UpdateMode) -> tuple[list[PatchItem], list[str]]:
+    items: list[PatchItem] = []
     dropped: list[str] = []
     for index, row in enumerate(rows):
-        edit = _read_edit(row)
-        if isinstance(edit, Edit):
-            edits.append(edit)
+        item = read_reply_item(row, mode.item_type)
+        if isinstance(item, str):
+            dropped.append(f"{mode.payload_key}[{index}]: {item}")
         else:
-            dropped.append(f"edits[{index}]: {edit}")
-    return edits, dropped
+            items.append(item)
+    return items, dropped
 
 
-def _read_edit(row: object) -> Edit | str:
-    """The edit, or what is wrong with it."""
-    try:
-        return EditReply.model_validate(row).to_edit()
-    except ValidationError as error:
-        return _first_problem(error)
-
-
-def _first_problem(error: ValidationError) -> str:
-    """The first thing that is wrong, without a copy of the input."""
-    problem = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(part) for part in problem["loc"])
-    message = str(problem["msg"]).removeprefix("Value error, ")
-    return f"{place}: {message}" if place else message
-
-
-def read_raw_patch(data: Mapping[str, Any]) -> RawPatch:
+def read_raw_patch(data: Mapping[str, Any], mode: UpdateMode = PATCH, *, takes_notes: bool = False) -> RawPatch:
     """The raw patch of an environment that reflects by itself, read as leniently as an analyst's reply.
 
     Keys: those of an analyst's reply, and `source_type`, `batch_size`, `item_ids`. A `batch_size` that is no count
     is left out. Raises ReplyError (`wrong_shape`).
     """
-    reply = parse_analyst(data)
+    reply = parse_analyst(data, mode, takes_notes=takes_notes)
     ids = data.get("item_ids")
     return RawPatch(
         patch=Patch(reply.patch.edits, reply.patch.reasoning),
@@ -174,6 +96,7 @@ def read_raw_patch(data: Mapping[str, Any]) -> RawPatch:
         batch_size=count_or_none(data.get("batch_size")) or 0,
         failure_summary=reply.failure_summary,
         item_ids=tuple(str(item) for item in ids) if isinstance(ids, (list, tuple)) else (),
+        appendix_notes=reply.appendix_notes,
     )
 
 

@@ -21,6 +21,9 @@ from skillopt.utils.files import read_text, safe_name
 TRAJECTORY_TOKENS = 6000
 """What one trajectory may take in a prompt, by default."""
 
+GROUP_TOKENS = 64_000
+"""What all trajectories of a group may take together; in a large group each has an equal share of it."""
+
 _RULE = "\n\n---\n\n"
 _CUT_OFF = "[note] the last answer was cut off by the limit on its length"
 _TEXT_FILES = ("target_system_prompt", "target_user_prompt", "spreadsheet_preview")
@@ -86,8 +89,12 @@ def _conversation(result: RolloutResult) -> str:
 
 
 def fmt_minibatch_trajectories(results: Sequence[RolloutResult], *, max_tokens: int = TRAJECTORY_TOKENS) -> str:
-    """A group of trajectories, numbered from 1, each shortened in its middle to `max_tokens` and fenced as data."""
-    blocks = (fence(_within(result, number, max_tokens), "trajectory") for number, result in enumerate(results, 1))
+    """A group of trajectories, numbered from 1, fenced as data.
+
+    Each is shortened in its middle to `max_tokens`, or to its share of `GROUP_TOKENS` if that is less.
+    """
+    share = min(max_tokens, GROUP_TOKENS // max(1, len(results)))
+    blocks = (fence(_within(result, number, share), "trajectory") for number, result in enumerate(results, 1))
     return _RULE.join(blocks)
 
 

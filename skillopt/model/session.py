@@ -116,14 +116,19 @@ class Session:
         stage: str,
         max_completion_tokens: int = DEFAULT_MAX_COMPLETION_TOKENS,
         material: Material | None = None,
+        effort: str = "",
         cancel: CancelToken | None = None,
         timeout: float | None = None,
     ) -> ModelReply:
-        """`call` with one system and one user message. Replies to the optimizer are kept and not paid for twice."""
+        """`call` with one system and one user message. Replies to the optimizer are kept and not paid for twice.
+
+        `effort`: the reasoning effort of this call; blank for that of the role.
+        """
         messages = ({"role": "system", "content": system}, {"role": "user", "content": user})
         call = ModelCall(
             messages=messages if system else messages[1:],
             max_completion_tokens=max_completion_tokens,
+            effort=effort,
             stage=stage,
             material=material,
         )

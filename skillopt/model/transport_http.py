@@ -27,6 +27,12 @@ from skillopt.utils.cancel import CancelToken
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 CONNECT_SECONDS = 10.0
+_HEADERS = {
+    "Content-Type": "application/json",
+    "Accept": "application/json",
+    "Accept-Encoding": "gzip, deflate",
+    "User-Agent": "SkillOpt",
+}
 _CHUNK = 64 * 1024
 
 
@@ -54,6 +60,7 @@ class HttpPool:
 
     def __init__(self, size: int = 64) -> None:
         self._session = requests.Session()
+        self._environment: dict[str, dict[str, Any]] = {}
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, _CuttableAdapter(pool_connections=8, pool_maxsize=size, max_retries=0))
 
@@ -86,14 +93,12 @@ class HttpPool:
         self._session.close()
 
     def _exchange(self, request: HttpRequest, timeout: float) -> HttpAnswer:
-        response = self._session.post(
-            request.url,
-            data=request.body,
-            headers={"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "SkillOpt"},
-            auth=_Bearer(request.key),
-            stream=True,
+        post = requests.Request("POST", request.url, _HEADERS, data=request.body, auth=_Bearer(request.key)).prepare()
+        response = self._session.send(
+            post,
             timeout=(min(CONNECT_SECONDS, timeout), timeout + 1.0),
             allow_redirects=False,
+            **self._settings(request.url),
         )
         with response:
             limit = MAX_BODY_BYTES if response.ok else 16 * MAX_ERROR_CHARS
@@ -101,6 +106,12 @@ class HttpPool:
         if len(body) > MAX_BODY_BYTES:
             raise BadRequestError(f"The answer of {request.where.short} is larger than {MAX_BODY_BYTES >> 20} MiB.")
         return HttpAnswer(response.status_code, dict(response.headers), body.decode("utf-8", "replace"))
+
+    def _settings(self, url: str) -> dict[str, Any]:
+        """Proxies and certificates for an address, read from the environment once: it takes as long as a request."""
+        if url not in self._environment:
+            self._environment[url] = dict(self._session.merge_environment_settings(url, {}, True, None, None))
+        return self._environment[url]
 
 
 def _read(response: requests.Response, limit: int) -> bytes:
@@ -114,7 +125,7 @@ def _read(response: requests.Response, limit: int) -> bytes:
 
 
 class _Bearer(requests.auth.AuthBase):
-    """Sets our key. Being set at all, it also keeps requests from looking for one in a .netrc file."""
+    """Sets our key; nothing is looked for in a .netrc file."""
 
     def __init__(self, key: str) -> None:
         self._key = key

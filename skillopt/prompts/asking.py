@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from skillopt.errors import ModelError, ReplyError, TruncatedError
 from skillopt.prompts import load_prompt
@@ -42,29 +42,50 @@ class Asks(Protocol):
         stage: str,
         max_completion_tokens: int = MAX_COMPLETION_TOKENS,
         material: Material | None = None,
+        effort: str = "",
     ) -> ModelReply:
         """One call of `role`, with everything that the call path does for it."""
         ...
 
 
+@runtime_checkable
+class Counts(Protocol):
+    """A session that wants to know what became of every question."""
+
+    def count(self, answer: Asked[Any]) -> None:
+        """Hear of a question that was answered, or not."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question to the optimizer. `material` is the same evidence as values, for optimizers without a model."""
+    """One question to the optimizer.
+
+    `material` is the same evidence as values, for optimizers without a model. `effort`: the reasoning effort; blank for
+    that of the role.
+    """
 
     stage: str
     system: str
     user: str
     material: Material | None = None
     max_completion_tokens: int = MAX_COMPLETION_TOKENS
+    effort: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked(Generic[T]):
-    """The typed answer, or the reason why there is none; `calls` counts the calls that it took."""
+    """The typed answer, or the reason why there is none.
+
+    `calls` counts the calls that it took. `repaired`: the answer is from a second call, or from JSON that had to be
+    mended. `text`: the last reply as it came.
+    """
 
     value: T | None
     calls: int
     error: ReplyError | ModelError | None = None
+    repaired: bool = False
+    text: str = ""
 
     @property
     def reason(self) -> str:
@@ -79,20 +100,28 @@ def ask_typed(session: Asks, question: Question, parse: Callable[[Mapping[str, A
     budget and an interruption are raised.
     """
     first = _attempt(session, question, parse)
-    if not isinstance(first.problem, (ReplyError, TruncatedError)):
-        return Asked(first.value, 1, first.problem)
-    second = _attempt(session, _again(question, first), parse)
-    return Asked(second.value, 2, second.problem)
+    if isinstance(first.problem, (ReplyError, TruncatedError)):
+        second = _attempt(session, _again(question, first), parse)
+        answer = Asked(second.value, 2, second.problem, second.value is not None, second.text)
+    else:
+        answer = Asked(first.value, 1, first.problem, first.mended, first.text)
+    if isinstance(session, Counts):
+        session.count(answer)
+    return answer
 
 
 @dataclass(frozen=True, slots=True)
 class _Attempt(Generic[T]):
-    """What became of one call: a value or a problem, and the text; `cut` when the limit on the reply ended it."""
+    """What became of one call: a value or a problem, and the text.
+
+    `cut`: the limit on the reply ended it. `mended`: its JSON had to be repaired.
+    """
 
     value: T | None = None
     problem: ReplyError | ModelError | None = None
     text: str = ""
     cut: bool = False
+    mended: bool = False
 
 
 def _attempt(session: Asks, question: Question, parse: Callable[[Mapping[str, Any]], T]) -> _Attempt[T]:
@@ -106,16 +135,18 @@ def _attempt(session: Asks, question: Question, parse: Callable[[Mapping[str, An
             stage=question.stage,
             max_completion_tokens=question.max_completion_tokens,
             material=question.material,
+            effort=question.effort,
         )
     except ModelError as error:
         if error.fatal:
             raise
         return _Attempt(problem=error, cut=isinstance(error, TruncatedError))
     try:
-        value = parse(read_reply(reply.text, expect=dict, finish_reason=reply.finish_reason).value)
+        read = read_reply(reply.text, expect=dict, finish_reason=reply.finish_reason)
+        value = parse(read.value)
     except ReplyError as error:
         return _Attempt(problem=error, text=reply.text, cut=reply.finish_reason == "length")
-    return _Attempt(value)
+    return _Attempt(value, text=reply.text, mended=read.repaired)
 
 
 def _again(question: Question, attempt: _Attempt[T]) -> Question:

@@ -9,7 +9,10 @@ SKILL_TOKENS = 24_000
 """What the skill may take in a prompt. Text beyond it is not shown, so no edit can aim at it."""
 
 CONTEXT_TOKENS = 4_000
-"""What a memory (earlier steps, advice of earlier epochs) may take in a prompt."""
+"""What advice of earlier epochs may take in a prompt."""
+
+MEMORY_TOKENS = 6_000
+"""What the memory of earlier steps may take in a prompt."""
 
 
 def section(title: str, text: str, label: str, max_tokens: int = CONTEXT_TOKENS) -> str:
@@ -19,8 +22,13 @@ def section(title: str, text: str, label: str, max_tokens: int = CONTEXT_TOKENS)
 
 def skill_section(body: str) -> str:
     """The editable text of the skill."""
-    empty = "## The skill\n\nThe document is still empty; only `append` can apply."
+    empty = "## The skill\n\nThe document is still empty: there is nothing in it to aim at or to keep."
     return section("The skill", body, "skill", SKILL_TOKENS) or empty
+
+
+def memory_section(text: str) -> str:
+    """What earlier steps of the run did, as the step buffer tells it; nothing before the first step."""
+    return section("Earlier steps of this run", text, "memory", MEMORY_TOKENS)
 
 
 def advice_section(text: str) -> str:

@@ -79,9 +79,11 @@ def _rollout_finished(data: Mapping[str, Any]) -> str:
 
 
 def _gate(data: Mapping[str, Any]) -> str:
+    early = f", stopped after {data['evaluated']} of {data['total']} items" if data.get("stopped_early") else ""
+    most = "at most " if early else ""
     return (
-        f"  gate: {data['action']}  ({data['metric']} {data['candidate']:.4f} against {data['current']:.4f}, "
-        f"best {data['best']:.4f})"
+        f"  gate: {data['action']}  ({data['metric']} {most}{data['candidate']:.4f} against {data['current']:.4f}, "
+        f"best {data['best']:.4f}{early})"
     )
 
 
@@ -116,6 +118,10 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "analyst_failed": lambda d: f"  analyst lost: {d.get('reason', '')}",
     "merge_fallback": lambda _d: "  merge failed; edits were put one after another",
     "ranking_fallback": lambda d: f"  ranking not usable; first edits kept: {d.get('reason', '')}",
+    "lr_fallback": lambda d: f"  no decision on the number of edits; {d.get('kept')} kept: {d.get('reason', '')}",
+    "rewrite_failed": lambda d: f"  no new text: {d.get('reason', '')}",
+    "leak_refused": lambda d: f"  refused: {'; '.join(d['found'])}",
+    "notes_added": lambda d: f"  {d['added']} notes added: {d['score_before']:.4f} -> {d['score']:.4f}",
     "step_finished": _step_finished,
     "notice": lambda d: f"note: {d['text']}",
     "run_stopped": lambda d: f"stopped: {d['reason']}",

@@ -11,6 +11,9 @@
 | model_retry, model_error, rate_limited, parameter_dropped, model_changed | stage, role, wait_s, error … |
 | analyst_failed, merge_fallback, ranking_fallback, edit_dropped | stage, reason |
 | possible_leak | stage, group, found |
+| leak_refused | step, found |
+| notes_added | step, added, score, score_before |
+| consolidation_failed | stage, reason |
 | ranking_ignored | stage, ignored |
 | gate | action, current, candidate, best, metric |
 | step_finished | the step record |

@@ -37,6 +37,12 @@ def is_secret_name(name: str) -> bool:
     return bool(_NAME.search(last)) and not _NOT_SECRET.search(last)
 
 
+def secret_values(text: str, secrets: Iterable[str] = ()) -> tuple[str, ...]:
+    """What `redact` would take out of `text`: the given secrets, labelled values and well-known key shapes."""
+    given = [secret for secret in secrets if len(secret) >= 4 and secret in text]
+    return tuple(dict.fromkeys((*given, *(match["value"] for p in _PATTERNS for match in p.finditer(text)))))
+
+
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """`text` with the given secrets, labelled secrets and well-known key shapes replaced by `[REDACTED]`.
 

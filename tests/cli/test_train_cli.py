@@ -133,7 +133,7 @@ def test_bad_input_ends_with_code_2_before_any_call(
 
 
 def test_a_budget_ends_with_code_3(world: World) -> None:
-    done = run("--config", str(world.config(budget={"max_calls": 30})))
+    done = run("--config", str(world.config(budget={"max_calls": 40})))
     assert done.returncode == 3
     assert "budget.max_calls" in done.stderr
     assert run("--config", str(world.config())).returncode == 0

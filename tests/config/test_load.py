@@ -19,6 +19,7 @@ from skillopt.config.load import (
     is_structured,
     load_config,
     read_config,
+    read_mapping,
 )
 from skillopt.errors import ConfigError
 
@@ -265,3 +266,17 @@ def test_casting(text: str, value: object) -> None:
 @given(st.text())
 def test_casting_never_fails(text: str) -> None:
     assert isinstance(cast_text(text), bool | int | float | str)
+
+
+def test_a_mapping_is_read_as_a_file_is(tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text("train: {seed: 3, batch_size: 4}\nenv: jsonl\n", "utf-8")
+    given = {"_base_": tmp_path / "base.yaml", "train": {"seed": 5}, "env": {"split_dir": tmp_path}}
+    read = read_mapping(given).data
+    assert read == {
+        "train": {"seed": 5, "batch_size": 4},
+        "env": {"name": "jsonl", "split_dir": str(tmp_path)},
+    }
+    assert given["train"] == {"seed": 5}
+    assert read_mapping({"seed": 5, "edit_budget": 2}).data == {"seed": 5, "edit_budget": 2}
+    with pytest.raises(TypeError, match="_base_ must be one file name, not a list"):
+        read_mapping({"_base_": ["a.yaml"]})

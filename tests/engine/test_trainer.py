@@ -16,7 +16,6 @@ from skillopt.engine.trainer import train
 from skillopt.errors import (
     AuthError,
     BudgetExceededError,
-    ConfigError,
     DataError,
     ModelSetupError,
     ResumeMismatchError,
@@ -376,21 +375,6 @@ def test_an_empty_test_split_means_no_final_test(world: World) -> None:  # C092
     summary = run(world)
     assert summary["test_hard"] is None
     assert summary["best_selection_hard"] == 1.0
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("skill_update_mode", "rewrite_from_suggestions"),
-        ("lr_control_mode", "autonomous"),
-        ("lr_scheduler", "autonomous"),
-        ("use_skill_aware_reflection", True),
-    ],
-)
-def test_what_this_version_does_not_do_is_refused(world: World, key: str, value: object) -> None:
-    with pytest.raises(ConfigError, match=key):
-        run(world, optimizer={key: value})
-    assert not world.out_root.exists()
 
 
 def test_no_secret_is_written_anywhere(make_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch) -> None:

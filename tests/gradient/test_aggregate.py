@@ -13,9 +13,11 @@ from skillopt.errors import AuthError, TransientError
 from skillopt.gradient.aggregate import merge_patches, normalize
 from skillopt.model.limiter import Limits
 from skillopt.model.session import Session
+from skillopt.prompts import load_prompt
+from skillopt.prompts.modes import FULL_REWRITE, SUGGESTIONS
 from skillopt.skill.document import Skill
 from skillopt.testing import LoopbackServer, every, status
-from skillopt.types import Edit, Patch, RawPatch
+from skillopt.types import Edit, Patch, RawPatch, SkillCandidate, Suggestion
 
 SKILL = Skill.parse("# Cities\n\n- Answer in a sentence.\n")
 
@@ -165,3 +167,38 @@ def test_nothing_is_lost(make_session: Any, n_fail: int, n_ok: int, size: int, b
         warnings.simplefilter("ignore", UserWarning)
         patch = merge(session, failures, successes, merge_batch_size=size)
     assert contents(patch) == [f"f{i}" for i in range(n_fail)] + [f"s{i}" for i in range(n_ok)]
+
+
+def test_suggestions_are_merged_with_their_own_prompts(make_session: Any) -> None:
+    def suggested(text: str, source: str) -> RawPatch:
+        return RawPatch(Patch((Suggestion("clarify", instruction=text),)), source, 2)
+
+    session = make_session({"revise_suggestions": [{"type": "add_rule", "instruction": "all", "support_count": 99}]})
+    failures, successes = [suggested("a", "failure"), suggested("b", "failure")], [suggested("c", "success")]
+    patch = merge(session, failures, successes, mode=SUGGESTIONS)
+    merged = Suggestion("add_rule", instruction="all", support_count=6, source_type="mixed", merge_level=2)
+    assert patch.edits == (merged,)
+    names = ["merge_failure_rewrite", "merge_final_rewrite"]
+    assert [call.system for call in session.asked] == [load_prompt(name) for name in names]
+    assert '"instruction": "a"' in session.asked[0].last_user
+    assert "from failures (1 suggestions)" in session.asked[1].last_user
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_whole_texts_are_merged_with_room_for_them(make_session: Any, broken: bool) -> None:
+    rows = [RawPatch(Patch((SkillCandidate("t", (), f"# {n}"),)), "failure", 1) for n in range(2)]
+    session = make_session(TransientError("x") if broken else {"skill_candidates": [{"new_skill": "# both"}]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        patch = merge(session, rows, mode=FULL_REWRITE)
+    texts = [item.new_skill for item in patch.edits if isinstance(item, SkillCandidate)]
+    assert texts == (["# 0", "# 1"] if broken else ["# both"])
+    (call,) = session.asked
+    assert (call.system, call.max_completion_tokens) == (load_prompt("merge_failure_full_rewrite"), 64000)
+
+
+def test_many_whole_texts_share_the_room(make_session: Any) -> None:
+    rows = [RawPatch(Patch((SkillCandidate(new_skill="x" * 90_000),)), "failure", 1) for _ in range(8)]
+    session = make_session({"skill_candidates": [{"new_skill": "# one"}]})
+    merge(session, rows, mode=FULL_REWRITE)
+    assert len(session.asked[0].last_user) < 4 * 100_000

@@ -22,8 +22,10 @@ from skillopt.gradient.reflect import (
     split_results,
 )
 from skillopt.model.values import ModelReply
+from skillopt.prompts import load_prompt
+from skillopt.prompts.modes import FULL_REWRITE, SUGGESTIONS
 from skillopt.skill.document import Skill
-from skillopt.types import Edit, RolloutResult
+from skillopt.types import Edit, RolloutResult, SkillCandidate, Suggestion
 
 SKILL = Skill.parse("# Cities\n\n- Answer in a sentence.\n")
 APPEND = {"op": "append", "content": "- Answer with one word."}
@@ -243,3 +245,35 @@ def test_minibatches_keep_everything() -> None:
     assert [len(group) for group in groups] == [3, 3, 1]
     assert sorted(r.id for group in groups for r in group) == [str(i) for i in range(7)]
     assert run_minibatch_reflect is reflect
+
+
+def test_suggestions_have_their_own_prompts_and_the_budget(make_session: Any) -> None:
+    row = {"type": "clarify", "instruction": "Say it."}
+    session = make_session({"patch": {"revise_suggestions": [row] * 5}})
+    reflection = run(session, [result("a"), result("b", 1.0)], settings={"mode": SUGGESTIONS, "workers": 1})
+    expected = Suggestion("clarify", instruction="Say it.", support_count=1, source_type="failure")
+    assert reflection.patches[0].patch.edits == (expected, expected)
+    names = ["analyst_error_rewrite", "analyst_success_rewrite"]
+    assert [call.system for call in session.asked] == [load_prompt(name) for name in names]
+    assert "Propose at most 2 suggestions." in session.asked[0].last_user
+    assert session.asked[0].max_completion_tokens == 16384
+
+
+def test_a_whole_rewrite_is_one_candidate_without_a_budget(make_session: Any) -> None:
+    rows = [{"new_skill": "# A"}, {"new_skill": "# B"}]
+    session = make_session({"patch": {"skill_candidates": rows}})
+    reflection = run(session, [result("a")], settings={"mode": FULL_REWRITE, "edit_budget": 0})
+    assert reflection.patches[0].patch.edits == (
+        SkillCandidate(new_skill="# A", support_count=1, source_type="failure"),
+    )
+    (call,) = session.asked
+    assert (call.system, call.max_completion_tokens) == (load_prompt("analyst_error_full_rewrite"), 64000)
+    assert "exactly one complete new text" in call.last_user
+    assert "Budget" not in call.last_user
+
+
+def test_copied_tasks_in_whole_texts_are_reported(make_session: Any, events: Any) -> None:
+    seen, emit = events
+    session = make_session({"patch": {"skill_candidates": [{"new_skill": "For item-17 say yes."}]}})
+    run(session, [result("item-17")], emit=emit, settings={"mode": FULL_REWRITE})
+    assert seen[0][1]["found"] == ["proposal 1 names item 'item-17'"]

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from skillopt.errors import ReplyError
 from skillopt.gradient.replies import count_or_none, parse_analyst, parse_patch, read_raw_patch
-from skillopt.types import Edit, FailureSummaryEntry
+from skillopt.prompts.modes import FULL_REWRITE, SUGGESTIONS
+from skillopt.types import Edit, FailureSummaryEntry, SkillCandidate, Suggestion
 
 GOOD = {"op": "append", "content": "a"}
 
@@ -132,3 +133,69 @@ def test_anything_is_either_read_or_refused(rows: list[Any]) -> None:
         assert error.outcome == "wrong_shape"
     else:
         assert len(patch.edits) + len(patch.dropped) == len(rows)
+
+
+def suggestions_of(*rows: Any) -> tuple[Any, ...]:
+    return parse_patch({"revise_suggestions": list(rows)}, SUGGESTIONS).edits
+
+
+def test_suggestions_are_read_leniently() -> None:  # C016
+    full = {
+        "type": " Merge-Rules ",
+        "title": "t ",
+        "motivation": None,
+        "instruction": "do",
+        "priority_hint": "HIGH",
+        "support_count": "3",
+        "source_type": "Success",
+    }
+    assert suggestions_of(full) == (Suggestion("merge_rules", "t", "", "do", "high", 3, "success"),)
+    assert suggestions_of({"instruction": "do", "type": 7, "priority_hint": ["x"], "source_type": None}) == (
+        Suggestion("", "", "", "do", "medium"),
+    )
+
+
+@pytest.mark.parametrize(
+    "row",
+    [{}, {"instruction": None}, {"instruction": " "}, {"instruction": ["a"]}, {"instruction": "a", "title": 3}, "x"],
+)
+def test_unusable_suggestions_are_left_out_with_the_reason(row: Any) -> None:  # C016
+    reply = parse_patch({"revise_suggestions": [row, {"instruction": "do"}]}, SUGGESTIONS)
+    assert len(reply.edits) == 1
+    assert reply.dropped[0].startswith("revise_suggestions[0]: ")
+    with pytest.raises(ReplyError, match="no suggestion can be used"):
+        suggestions_of(row)
+
+
+def test_skill_candidates_are_read() -> None:
+    rows = [{"new_skill": " # A\n", "change_summary": "one", "title": None}, {"new_skill": ""}, {"title": "x"}]
+    reply = parse_analyst({"patch": {"skill_candidates": rows}}, FULL_REWRITE).patch
+    assert reply.edits == (SkillCandidate("", ("one",), " # A\n"),)
+    assert len(reply.dropped) == 2
+    listed = parse_patch({"skill_candidates": [{"new_skill": "a", "change_summary": ["x", None, " "]}]}, FULL_REWRITE)
+    assert listed.edits[0] == SkillCandidate("", ("x",), "a")
+
+
+def test_the_key_of_another_mode_is_refused_by_name() -> None:
+    with pytest.raises(ReplyError, match="\"revise_suggestions\" is missing; found 'edits'"):
+        parse_analyst({"patch": {"edits": [GOOD]}}, SUGGESTIONS)
+    with pytest.raises(ReplyError, match='a list "skill_candidates"'):
+        parse_analyst({"patch": "text"}, FULL_REWRITE)
+
+
+def test_raw_patches_of_an_environment_follow_the_mode() -> None:
+    raw = read_raw_patch({"patch": {"revise_suggestions": [{"instruction": "do"}]}, "batch_size": 3}, SUGGESTIONS)
+    assert raw.patch.edits == (Suggestion(instruction="do"),)
+
+
+@given(
+    st.lists(st.dictionaries(st.sampled_from(["new_skill", "instruction", "title", "type"]), JSON) | JSON, max_size=3)
+)
+def test_any_suggestion_or_candidate_is_either_read_or_refused(rows: list[Any]) -> None:
+    for mode in (SUGGESTIONS, FULL_REWRITE):
+        try:
+            patch = parse_patch({mode.payload_key: rows}, mode)
+        except ReplyError as error:
+            assert error.outcome == "wrong_shape"
+        else:
+            assert len(patch.edits) + len(patch.dropped) == len(rows)

@@ -8,8 +8,10 @@ import pytest
 
 from skillopt.errors import AuthError, ReplyError, TransientError
 from skillopt.optimizer.select import parse_ranking, rank_and_select
+from skillopt.prompts import load_prompt
+from skillopt.prompts.modes import SUGGESTIONS
 from skillopt.skill.document import Skill
-from skillopt.types import Edit, Patch
+from skillopt.types import Edit, Patch, Suggestion
 
 SKILL = Skill.parse("# Cities\n\n- Answer in a sentence.\n")
 PATCH = Patch(tuple(Edit("append", f"rule {i}", "", i + 1, "failure", 1) for i in range(6)), "merged")
@@ -109,10 +111,22 @@ def test_a_fatal_error_is_raised(make_session: Any) -> None:
 
 @pytest.mark.parametrize("text", ["١", "1e0", "0x1", "", "--1", "1" * 400])
 def test_text_that_is_no_plain_number_is_refused(text: str) -> None:
-    with pytest.raises(ReplyError, match="names no edit"):
+    with pytest.raises(ReplyError, match="names no item"):
         parse_ranking({"selected_indices": [text]}, 6)
 
 
 def test_huge_and_infinite_numbers_are_refused() -> None:
     with pytest.raises(ReplyError):
         parse_ranking({"selected_indices": [float("inf"), float("nan"), 10**400]}, 6)
+
+
+def test_suggestions_are_ranked_with_their_own_prompt(make_session: Any) -> None:
+    session = make_session({"selected_indices": [1]})
+    rows = tuple(Suggestion("clarify", f"T{i}", f"M{i}", f"I{i}", "low", i) for i in range(3))
+    patch = select(session, 1, Patch(rows), mode=SUGGESTIONS)
+    assert patch.edits == rows[1:2]
+    (call,) = session.asked
+    assert call.system == load_prompt("ranking_rewrite")
+    assert "[2] clarify, priority low, support 2\ntitle: T2\nmotivation: M2\ninstruction: I2" in call.last_user
+    assert "at most 1 of the 3 suggestions" in call.last_user
+    assert call.material.edits == ()

@@ -6,8 +6,18 @@ import json
 
 from skillopt.optimizer.step_buffer import FailurePattern, StepEntry, UnmatchedEdit, failure_patterns, render
 from skillopt.optimizer.update import update_skill
+from skillopt.prompts.tokens import count_tokens
 from skillopt.skill.document import Skill
-from skillopt.types import Edit, FailureSummaryEntry, Patch, RawPatch, RolloutResult
+from skillopt.types import (
+    Edit,
+    FailureSummaryEntry,
+    Patch,
+    PatchItem,
+    RawPatch,
+    RolloutResult,
+    SkillCandidate,
+    Suggestion,
+)
 
 RESULTS = [
     RolloutResult("a", fail_reason="format: prose"),
@@ -102,3 +112,51 @@ def test_rendered_text_is_bounded() -> None:
     text = render([entry])
     assert len(text) < 2000
     assert "and 492 more" in text
+
+
+SUGGESTION = Suggestion("clarify", "Dates", "", "Say how dates are written.")
+CANDIDATE = SkillCandidate("Short", ("fewer rules",), "# A whole text", 3, "mixed")
+
+
+def test_rejected_items_of_every_mode_are_kept_without_whole_texts() -> None:
+    entry = StepEntry.of_step(step=1, action="reject", results=RESULTS, rejected=[SUGGESTION, CANDIDATE])
+    assert entry.rejected_edits == (SUGGESTION, SkillCandidate("Short", ("fewer rules",), "", 3, "mixed"))
+    assert StepEntry.from_dict(json.loads(json.dumps(entry.to_dict()))) == entry
+    text = render([entry])
+    assert "1. clarify: Dates - Say how dates are written." in text
+    assert "2. whole skill from mixed: Short (fewer rules)" in text
+
+
+def test_what_is_rejected_can_be_named_whatever_the_action() -> None:
+    entry = StepEntry.of_step(
+        step=1, action="accept", results=RESULTS, outcome=update_skill(SKILL, EDITS).outcome, rejected=[EDITS.edits[1]]
+    )
+    assert entry.rejected_edits == EDITS.edits[1:]
+    assert entry.score_before is None
+
+
+def many(number: int) -> list[StepEntry]:
+    def items(step: int) -> tuple[PatchItem, ...]:
+        return (Edit("append", f"- Idea {step}."), Edit("append", "- The same idea."))
+
+    patterns = (FailurePattern("p", 9, tuple("abc"), "d" * 300),)
+    return [StepEntry(i, "reject", 40, 9, patterns, 0.5, 0.4, items(i)) for i in range(1, number + 1)]
+
+
+def test_old_steps_shrink_to_what_was_rejected() -> None:
+    text = render(many(60), recent_tokens=1000)
+    older, *recent = text.split("\n\n### Step ")
+    last = 60 - len(recent)
+    assert 40 < last < 59
+    assert f"### Steps 1 to {last} in short: REJECT x{last}" in older
+    assert all(f"- Idea {step}." in text for step in range(1, 61))
+    assert older.count("The same idea") == 1
+
+
+def test_a_long_run_stays_within_its_room() -> None:
+    text = render(many(2000))
+    assert count_tokens(text) < 6000
+    assert "- Idea 2000." in text
+    assert "- Idea 1." not in text
+    assert "earlier ones)" in text
+    assert count_tokens(render([StepEntry(1, "x" * 90_000)])) < 4200

@@ -141,6 +141,21 @@ class JsonlEnv(TaskEnv):
             f"item {item.id!r}: field {self.answer_field!r} holds no answer; fill it in or leave the row out."
         )
 
+    def grader_patterns(self) -> Sequence[str]:
+        """The pattern of the scorer `regex`, or the references of all items where each is a pattern."""
+        if self.scorer != "regex":
+            return ()
+        pattern = str((self.scorer_options or {}).get("pattern") or "")
+        return [pattern] if pattern else self._all_references()
+
+    def grader_literals(self) -> Sequence[str]:
+        """The references of all items for the scorer `contains`."""
+        return self._all_references() if self.scorer == "contains" else ()
+
+    def _all_references(self) -> list[str]:
+        items = (item for split in SPLIT_NAMES for item in self._rows.items(split))
+        return [reference for item in items for reference in self.references(item)]
+
     def result(
         self,
         item: Item,
