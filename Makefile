@@ -13,7 +13,7 @@ help:
 	@echo "make test        the tests, in under five minutes"
 	@echo "make test-all    the tests with the long ones and those of the local model"
 	@echo "make lint        formatter, linter, types, import rules"
-	@echo "make bench       start-up times and calls in flight, as ratios"
+	@echo "make bench       start-up, calls in flight, search, gate and early stop, each beside its ideal or rival"
 	@echo "make docs        reference pages and the site in build/site"
 
 quickstart: $(VENV)/.local
@@ -37,6 +37,9 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python scripts/bench.py
+	$(BIN)/python scripts/bench_search.py
+	$(BIN)/python scripts/bench_gate.py
+	$(BIN)/python scripts/bench_early_stop.py
 
 docs: $(VENV)/.docs
 	$(BIN)/python scripts/build_docs.py

@@ -79,12 +79,10 @@ def throughput(workers: int, latency: float) -> None:
     print(f"{len(calls)} target calls in {len(phases.done)} rollouts and evaluations, {latency * 1000:.0f} ms each")
     waiting = [(phase.begun, max(begun for begun, _ in calls if begun <= phase.ended)) for phase in phases.done]
     whole = [(phase.begun, phase.ended) for phase in phases.done]
-    rounds = sum(math.ceil(phase.items / workers) for phase in phases.done)
+    most = len(calls) / sum(math.ceil(phase.items / workers) for phase in phases.done)
     ideal = len(calls) * latency / workers
     print(f"mean calls in flight    {_in_flight(calls, waiting):7.1f}     of {workers}, while items wait for a worker")
-    print(
-        f"  to the last answer    {_in_flight(calls, whole):7.1f}     where rounds of {workers} allow {len(calls) / rounds:.1f}"
-    )
+    print(f"  to the last answer    {_in_flight(calls, whole):7.1f}     where rounds of {workers} allow {most:.1f}")
     print(f"wall time               {wall:7.2f} s   {wall / ideal:5.2f}x the {ideal:.2f} s of the target calls alone")
 
 

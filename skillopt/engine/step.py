@@ -64,12 +64,13 @@ def run_step(
         return _close(kit, progress, work, action=NO_REWRITE)
     if not made.changed:
         return _close(kit, progress, work, action=NO_CHANGE, outcome=made.outcome)
-    leaks = refuse_leaks(kit, current, made.skill, plan.step)
+    screened = kit.config.optimizer.screen_edits and not work.mode.rewrites
+    leaks = () if screened else refuse_leaks(kit, current, made.skill, plan.step)  # screening refuses them one by one
     if leaks:
         work.refused = leak_advice(leaks)
         work.fields |= leak_record(leaks)
         return _close(kit, progress, work, action=REFUSED, outcome=made.outcome)
-    gate = _gate_screened if kit.config.optimizer.screen_edits and not work.mode.rewrites else _gate
+    gate = _gate_screened if screened else _gate
     after, seen, action = work.timed("evaluate_s", lambda: gate(kit, progress, work, ranked, made))
     return _close(kit, after, work, action=action, outcome=made.outcome, seen=seen)
 
@@ -105,6 +106,8 @@ def _gate_screened(
     work.usage += sum((seen.scored.usage for seen in looks), report.usage)
     work.fields |= report.record()
     work.rejected = report.refused
+    work.refused = leak_advice(report.leaks)
+    work.fields |= leak_record(report.leaks)
     if report.look is not None:
         work.fields |= report.look.record(kit.config.evaluation.gate_metric)
     return after, report.look, report.action

@@ -11,6 +11,7 @@
 | model_retry, model_error, rate_limited, parameter_dropped, model_changed | stage, role, wait_s, error … |
 | analyst_failed, merge_fallback, ranking_fallback, edit_dropped | stage, reason |
 | possible_leak | stage, group, found |
+| edits_screened | edits, status, passed, evaluated, gained, lost |
 | leak_refused | step, found |
 | notes_added | step, added, score, score_before |
 | consolidation_failed | stage, reason |

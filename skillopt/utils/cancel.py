@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from skillopt.errors import DeadlineError, InterruptedRunError
+from skillopt.utils.alarm import Alarm
 
 
 class CancelToken:
@@ -23,6 +24,7 @@ class CancelToken:
     def __init__(self, timeout: float | None = None, parent: CancelToken | None = None) -> None:
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._parent = parent
+        self._alarm: Alarm = parent._alarm if parent is not None else Alarm()
         self._event = threading.Event()
         self._lock = threading.Lock()
         self._callbacks: list[Callable[[], None]] = []
@@ -71,17 +73,8 @@ class CancelToken:
     def on_cancel(self, callback: Callable[[], None]) -> Iterator[None]:
         """While inside, `callback` runs once from another thread when the token ends."""
         left = self.remaining()
-        timer = None
-        if left is not None:
-            timer = threading.Timer(left, callback)
-            timer.daemon = True
-            timer.start()
-        try:
-            with self._registered(callback):
-                yield
-        finally:
-            if timer is not None:
-                timer.cancel()
+        with self._registered(callback), contextlib.nullcontext() if left is None else self._alarm.at(left, callback):
+            yield
 
     @contextlib.contextmanager
     def _registered(self, callback: Callable[[], None]) -> Iterator[None]:
