@@ -6,12 +6,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 OUT ?= outputs/quickstart
 
-.PHONY: help quickstart test test-all lint format bench docs clean
+.PHONY: help quickstart test test-slow lint format bench docs clean
 
 help:
 	@echo "make quickstart  train a skill for a real model on this machine's CPU and show the gain"
 	@echo "make test        the tests, in under five minutes"
-	@echo "make test-all    the tests with the long ones and those of the local model"
+	@echo "make test-slow   the long tests and those of the local model"
 	@echo "make lint        formatter, linter, types, import rules"
 	@echo "make bench       start-up, calls in flight, search, gate and early stop, each beside its ideal or rival"
 	@echo "make docs        reference pages and the site in build/site"
@@ -22,8 +22,8 @@ quickstart: $(VENV)/.local
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m "not slow"
 
-test-all: $(VENV)/.dev $(VENV)/.local
-	$(BIN)/python -m pytest -q
+test-slow: $(VENV)/.dev $(VENV)/.local
+	$(BIN)/python -m pytest -q -m slow
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check skillopt scripts tests

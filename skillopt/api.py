@@ -25,12 +25,14 @@ from skillopt.engine import trainer
 from skillopt.engine.plan import Plan, make_plan, refuse_too_small
 from skillopt.engine.run_dir import RunDir
 from skillopt.engine.scoring import score_skill
-from skillopt.envs.functions import FunctionEnv, Rollout, RunItem, ScoreAnswer, source_of
+from skillopt.engine.setup import parse_skill
+from skillopt.envs.functions import FunctionEnv, Rollout, RunItem, ScoreAnswer
+from skillopt.envs.identity import identity_of
 from skillopt.errors import ConfigError
 from skillopt.model.scripted import ScriptedModel
 from skillopt.scoring import Score
 from skillopt.skill.document import Skill
-from skillopt.types import JsonObject, RoleConfig, content_hash
+from skillopt.types import JsonObject, RoleConfig
 from skillopt.utils.files import read_text
 
 if TYPE_CHECKING:
@@ -152,7 +154,8 @@ def optimize_skill(  # noqa: PLR0913 - a program names what it has
     `optimizer`: `"backend/model"`, a mapping with `backend`, `model` and the backend's settings, a `RoleConfig`, a
     `ScriptedModel`, or a function from a `ModelCall` to a text. `config`: further settings, as a file or a mapping.
     `out_root`: the run's folder; without one, a new folder for temporary files. With one, the same call goes on where
-    a run was stopped; `version` then stands for the functions and whatever they use (without it, their own source).
+    a run was stopped; `version` then stands for the functions and whatever they use (without it, their source and
+    the plain values in them).
 
     Raises as `train` does, and ConfigError or DataError for functions or items that cannot be used.
     """
@@ -200,7 +203,7 @@ def _skill_of(skill: str | Path | Skill) -> tuple[str, Skill]:
     if isinstance(skill, Skill):
         return "", skill
     if isinstance(skill, Path) or ("\n" not in skill and skill.endswith(".md")):
-        return str(skill), Skill.parse(read_text(Path(skill)))
+        return str(skill), parse_skill(Path(skill))
     return "", Skill.parse(skill)
 
 
@@ -212,7 +215,7 @@ def _optimizer_role(optimizer: Optimizer | None) -> RoleConfig | None:
         return optimizer.role("optimizer")
     if callable(optimizer):
         name = getattr(optimizer, "__name__", type(optimizer).__name__)
-        model = f"{name}-{content_hash(source_of(optimizer))[:8]}"
+        model = f"{name}-{identity_of(optimizer)[:8]}"
         return ScriptedModel(optimizer, name=name).role("optimizer", model=model)
     return None
 

@@ -7,9 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from worlds import World, answer, write_data
 
 from skillopt.testing import LoopbackServer
+
+# No test measures time: a slow machine is no defect.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture

@@ -6,9 +6,11 @@ Flags come from the table of keys. Nothing heavy is imported, so that `--help` a
 from __future__ import annotations
 
 import argparse
+import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 from skillopt.config.flags import Command, FlagSpec, flag_specs
 
@@ -28,6 +30,12 @@ _TEXTS: Mapping[str, tuple[str, str, str]] = {
         "       skillopt-eval --skill S.md --data D.csv --scorer exact [options]",
     ),
 }
+_USUAL = (  # in the short help
+    *("backend", "target_backend", "optimizer_backend", "target_model", "optimizer_model"),
+    *("openai_compatible_base_url", "model_prices", "num_epochs", "batch_size", "edit_budget", "seed", "gate_metric"),
+    *("out_root", "split_mode", "split_ratio", "split_dir", "prompt", "system_prompt", "extract", "extract_arg"),
+    *("scorer", "scorer_options", "workers", "limit", "budget_max_calls", "budget_max_cost_usd"),
+)
 _EPILOG = (
     "Order, lowest first: built-in values, environment variables, base files, the file, --cfg-options, flags. "
     "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped by the budget, 130 interrupted."
@@ -60,12 +68,39 @@ class Parsed:
     split: str = "all"
 
 
-def build_parser(command: Command) -> argparse.ArgumentParser:
-    """The parser of one command, with a group of flags for each section and each backend."""
+class _Parser(argparse.ArgumentParser):
+    """Says which flag may have been meant."""
+
+    def error(self, message: str) -> NoReturn:
+        words = message.split()
+        hint = ""
+        if message.startswith("unrecognized arguments:") and len(words) > 2:
+            known = [name for action in self._actions for name in action.option_strings]
+            near = difflib.get_close_matches(words[2].split("=")[0], known, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+        super().error(f"{message}{hint} (-h lists the usual flags, --help all)")
+
+
+class _ShortHelp(argparse.Action):
+    """Prints the flags that most runs need, and ends."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        command: Command = "eval" if parser.prog == _TEXTS["eval"][0] else "train"
+        build_parser(command, usual=True).print_help()
+        parser.exit()
+
+
+def build_parser(command: Command, *, usual: bool = False) -> argparse.ArgumentParser:
+    """The parser of one command, with a group of flags for each section and each backend.
+
+    `usual`: only with the flags that most runs need, for the short help.
+    """
     prog, description, usage = _TEXTS[command]
-    parser = argparse.ArgumentParser(
-        prog=prog, description=description, usage=usage, epilog=_EPILOG, allow_abbrev=False, add_help=True
+    parser = _Parser(
+        prog=prog, description=description, usage=usage, epilog=_EPILOG, allow_abbrev=False, add_help=False
     )
+    parser.add_argument("-h", action=_ShortHelp, nargs=0, help="Show the usual flags and exit.")
+    parser.add_argument("--help", action="help", help="Show every flag and exit.")
     parser.add_argument("--config", metavar="FILE", help="YAML configuration file.")
     parser.add_argument(
         "--cfg-options",
@@ -84,6 +119,8 @@ def build_parser(command: Command) -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="Print one JSON document on stdout; the rest on stderr.")
     groups: dict[str, argparse._ArgumentGroup] = {}
     for spec in flag_specs(command):
+        if usual and spec.name not in _USUAL:
+            continue
         title = _GROUPS.get(spec.group, spec.group)
         if spec.hidden:
             parser.add_argument(f"--{spec.name}", dest=_dest(spec), type=_reader(spec), help=argparse.SUPPRESS)

@@ -47,10 +47,11 @@ def run(command: Callable[[TextIO], int]) -> int:
 
 
 def use_utf8() -> None:
-    """Make standard output and error UTF-8, replacing what cannot be encoded; UTF-8 streams stay as they are."""
+    """Make standard output and error UTF-8, replacing what cannot be encoded (half a surrogate pair in a reply)."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
-            stream.reconfigure(encoding="utf-8", errors="replace")
+        if isinstance(stream, io.TextIOWrapper):
+            lenient = stream.errors == "backslashreplace"
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace" if lenient else "replace")
 
 
 @contextlib.contextmanager

@@ -63,11 +63,23 @@ def _schema(_: argparse.Namespace, out: TextIO) -> int:
 
 
 def _values(args: argparse.Namespace, out: TextIO) -> int:
+    from skillopt.config.keys import is_secret
+    from skillopt.config.providers import PROVIDERS
     from skillopt.config.resolve import resolve
+    from skillopt.utils.redact import hide_in_addresses
 
     config = resolve(args.config, cfg_options=args.cfg_options, flags={}, command="train")
     for key, value in config.public().items():
-        out.write(f"{key}: {value!r}  # {config.source(key)}\n")
+        if is_secret(key):
+            out.write(f"{key}: {value}\n")
+        else:
+            out.write(f"{key}: {value!r}  # {config.source(key)}\n")
+    for role, settings in config.roles.items():
+        for field in PROVIDERS[settings.backend].fields:
+            value = settings.settings.get(field.name)
+            if value not in (None, "") and not field.secret:
+                shown = repr(hide_in_addresses(value) if isinstance(value, str) else value)
+                out.write(f"{role}.{field.name}: {shown}  # {config.source(f'{role}.{field.name}')}\n")
     return DONE
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from skillopt.engine.plan_counts import Range
 
 _SHOWN_LINES = 60
+_SHOWN_CHARS = 400
 
 
 def train_report(summary: JsonObject, out_root: str) -> str:
@@ -39,7 +41,7 @@ def train_report(summary: JsonObject, out_root: str) -> str:
         "what happened": "events.jsonl",
     }
     lines += [f"  {name:<14}{root / file}" for name, file in places.items()]
-    lines.append(f"  {'one item':<14}skillopt show {root} ITEM")
+    lines.append(f"  {'one item':<14}skillopt show {shlex.quote(str(root))} ITEM")
     return "\n".join(lines) + "\n"
 
 
@@ -127,12 +129,16 @@ def _usage(summary: JsonObject) -> str:
     return f"{usage['calls']:,}, {tokens}, " + ("price unknown" if cost is None else f"${cost:.4f}")
 
 
+def _cut(line: str) -> str:
+    return line if len(line) <= _SHOWN_CHARS else line[:_SHOWN_CHARS] + "…"
+
+
 def _skill(path: Path) -> list[str]:
     text = path.read_text(encoding="utf-8").strip()
     if not text:
         return ["Learned skill: still empty."]
     body = text.splitlines()
-    shown = [f"  | {plain(line)}" for line in body[:_SHOWN_LINES]]
+    shown = [f"  | {_cut(plain(line))}".rstrip() for line in body[:_SHOWN_LINES]]
     if len(body) > _SHOWN_LINES:
         shown.append(f"  … {len(body) - _SHOWN_LINES} more lines in {path}")
     return ["Learned skill", *shown]

@@ -7,7 +7,9 @@ import json
 from pathlib import Path
 from typing import Any, TextIO
 
+from skillopt.cli.calibrate import calibrate_report
 from skillopt.cli.common import DONE, print_json
+from skillopt.cli.report import eval_report
 from skillopt.engine.run_dir import RunDir
 from skillopt.errors import DataError
 from skillopt.store import Store
@@ -17,8 +19,10 @@ from skillopt.utils.files import read_json
 
 
 def show_run(root: Path, out: TextIO, *, as_json: bool) -> int:
-    """Print the steps and scores of the run in `root`. Raises DataError when it is not a run."""
+    """Print what a run, an evaluation or a calibration in `root` found. Raises DataError for any other folder."""
     folder = RunDir(root)
+    if not folder.state.exists() and folder.store.exists():
+        return _show_without_steps(root, out, as_json=as_json)
     state = _need(folder.state, root)
     history = read_json(folder.history) if folder.history.exists() else []
     summary = read_json(folder.summary) if folder.summary.exists() else None
@@ -34,6 +38,24 @@ def show_run(root: Path, out: TextIO, *, as_json: bool) -> int:
         before, after = summary["baseline_test_hard"], summary["test_hard"]
         out.write(f"  test: {before:.4f} before, {after:.4f} after ({summary['test_n']} items)\n")
     return DONE
+
+
+def _show_without_steps(root: Path, out: TextIO, *, as_json: bool) -> int:
+    """A folder of `skillopt-eval` or `skillopt calibrate`, or a run whose baseline is not finished."""
+    reports = {
+        "eval_summary.json": lambda found: eval_report(found, str(root)),
+        "calibration/summary.json": calibrate_report,
+    }
+    for name, report in reports.items():
+        if (root / name).exists():
+            found = read_json(root / name)
+            print_json(found, out) if as_json else out.write(report(found))
+            return DONE
+    with contextlib.closing(Store(RunDir(root).store)) as store:
+        number = sum(1 for _ in store.rollouts())
+    raise DataError(
+        f"{root}: nothing is finished yet; {number} rollouts are kept, and the command that made them goes on."
+    )
 
 
 def show_item(root: Path, item_id: str, out: TextIO, *, as_json: bool) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -19,10 +20,12 @@ from skillopt.config.run_config import RunConfig
 from skillopt.config.schema import build_section
 from skillopt.config.settings import Collected
 from skillopt.errors import ConfigError
+from skillopt.utils.redact import hide_in_addresses, redact
 
 __all__ = ["RunConfig", "check_available", "check_env_keys", "resolve"]
 
 _SHOWN_PROBLEMS = 5
+_NOT_IN_NAMES = re.compile(r'[<>:"/\\|?*\x00-\x1f]')  # what some system refuses in the name of a folder
 
 
 def resolve(
@@ -121,7 +124,7 @@ def _out_root(sections: Mapping[str, Any], command: str) -> str:
         model = sections["model"].optimizer if command == "train" else sections["model"].target
         prefix = "skillopt" if command == "train" else "eval"
         name = f"{prefix}_{sections['env'].name}_{model}_{time.strftime('%Y%m%d_%H%M%S')}"
-        root = str(_unused(Path("outputs") / name.replace("/", "-").replace("\\", "-")))
+        root = str(_unused(Path("outputs") / _NOT_IN_NAMES.sub("-", name)))
     return str(Path(root).expanduser().absolute())
 
 
@@ -151,12 +154,20 @@ def _all_sources(given: Collected, roles: ResolvedRoles, derived: Mapping[str, s
 
 
 def check_available(config: RunConfig) -> None:
-    """Raise ConfigError when a role's backend is known but not part of this version."""
+    """Raise ConfigError when a role's backend is known but not part of this version, or its address is none."""
     for role, settings in config.roles.items():
         if not PROVIDERS[settings.backend].available:
+            source = config.source(f"model.{role}_backend")
+            where = "no backend is chosen, and" if source == "default" else f"{source}:"
             raise ConfigError(
-                f"{config.source(f'model.{role}_backend')}: the backend {settings.backend} (for the {role}) is not "
-                f"part of this version; available: {', '.join(available_backends(role))}"
+                f"{where} the backend {settings.backend} (for the {role}) is not part of this version; available: "
+                f"{', '.join(available_backends(role))} (set model.backend or model.{role}_backend)"
+            )
+        url = str(settings.settings.get("base_url") or "").strip()
+        if url and not url.lower().startswith(("http://", "https://")):
+            raise ConfigError(
+                f"{config.source(f'{role}.base_url')}: the address of {settings.backend} (for the {role}) must be "
+                f"like http://host:8000/v1, not {hide_in_addresses(redact(url))!r}"
             )
 
 

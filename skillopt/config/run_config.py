@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,7 @@ from skillopt.config.key import Key
 from skillopt.config.keys import KEYS, find_key, is_secret
 from skillopt.config.providers import PROVIDERS
 from skillopt.types import JsonObject, RoleConfig
-
-_USERINFO = re.compile(r"(://)[^/@\s]+@")
+from skillopt.utils.redact import hide_in_addresses, is_secret_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,7 @@ class RunConfig:
 
     def public(self) -> JsonObject:
         """What may be written to disk: `flat()` with credentials shown as `set (where from)` or `unset`."""
-        out = {name: _without_userinfo(value) for name, value in self.flat().items()}
+        out = {name: _without_credentials(value) for name, value in self.flat().items()}
         for role, config in self.roles.items():
             for field in PROVIDERS[config.backend].fields:
                 if field.secret:
@@ -82,13 +80,13 @@ class RunConfig:
     def fingerprint_parts(self) -> JsonObject:
         """The settings that can change a result, by name, and what each role's replies depend on."""
         parts = {
-            key.dotted: _without_userinfo(_plain(getattr(getattr(self, key.section), key.name)))
+            key.dotted: _without_credentials(_plain(getattr(getattr(self, key.section), key.name)))
             for key in KEYS
             if _changes_results(key)
         }
         for name, value in self.env_extras.items():
             if not is_secret(name):
-                parts[f"env.{name}"] = _without_userinfo(_plain(value))
+                parts[f"env.{name}"] = _without_credentials(_plain(value))
         for role, config in self.roles.items():
             parts[f"roles.{role}"] = _role_parts(config)
         return parts
@@ -103,7 +101,7 @@ def _changes_results(key: Key) -> bool:
 
 def _role_parts(config: RoleConfig) -> JsonObject:
     shown = sorted(config.result_settings - config.secrets)
-    settings = {name: _without_userinfo(_plain(config.settings.get(name))) for name in shown}
+    settings = {name: _without_credentials(_plain(config.settings.get(name))) for name in shown}
     return {"backend": config.backend, "model": config.model, "effort": config.effort, "settings": settings}
 
 
@@ -120,10 +118,15 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _without_userinfo(value: Any) -> Any:
-    """An address without a name and password in it."""
+def _without_credentials(value: Any) -> Any:
+    """A value without texts named like credentials in it, and without the credentials in addresses."""
     if isinstance(value, Mapping):
-        return {name: _without_userinfo(inner) for name, inner in value.items()}
+        shown = {name: "[hidden]" for name, inner in value.items() if _is_credential(name, inner)}
+        return {name: shown.get(name) or _without_credentials(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [_without_userinfo(inner) for inner in value]
-    return _USERINFO.sub(r"\1[hidden]@", value) if isinstance(value, str) else value
+        return [_without_credentials(inner) for inner in value]
+    return hide_in_addresses(value) if isinstance(value, str) else value
+
+
+def _is_credential(name: str, value: Any) -> bool:
+    return isinstance(value, str) and bool(value) and is_secret_name(name)

@@ -87,6 +87,9 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
         ) from None
     except yaml.YAMLError as error:
         raise ConfigError(_yaml_problem(path, error, text)) from None
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ConfigError(f"{path}: not valid YAML: {reason}") from None
     finally:
         loader.dispose()
     if data is None:

@@ -191,6 +191,9 @@ class SplitDataLoader(BaseDataLoader):
         if not str(folder).strip():
             raise DataError("env.split_dir is empty; name the folder that holds train, val and test.")
         root = Path(folder)
+        if not root.is_dir():
+            found = "is not a folder" if root.exists() else "does not exist"
+            raise DataError(f"env.split_dir: {root} {found}; name a folder that holds train, val and test.")
         for name in SPLIT_NAMES:
             if not (root / name).is_dir():
                 raise DataError(
@@ -213,10 +216,13 @@ class SplitDataLoader(BaseDataLoader):
         items = checks.check_items(self.load_raw_items(str(source)), source=str(source))
         splits = ratio.cut(items, weights, self.split_seed)
         counts = {name: len(splits[name]) for name in SPLIT_NAMES}
+        if not items:
+            raise DataError(f"{source}: holds no items.")
         if not counts["train"] or not counts["val"]:
+            shares = ", ".join(f"{name} {number}" for name, number in counts.items())
             raise DataError(
-                f"{source}: {len(items)} item(s) cut {self.split_ratio} give {counts}; train and val need at least one "
-                "item each, so add items or change env.split_ratio."
+                f"{source}: {len(items)} item(s) cut {self.split_ratio} give {shares}; train and val need at least one "
+                "item each, so add items or change env.split_ratio (1:1:1 needs three items)."
             )
         folder = self._generated_folder()
         if folder is None:

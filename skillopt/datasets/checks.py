@@ -119,7 +119,10 @@ def _by_input(items: Sequence[Item], ignore: Collection[str]) -> dict[str, str]:
 def _folded_input(item: Item, ignore: Collection[str]) -> str:
     own = {key: value for key, value in item.data.items() if key != "id" and key not in ignore}
     inputs = {key: value for key, value in own.items() if key.casefold() not in _NOT_INPUT}
-    return canonical_json({key: _fold(value) for key, value in (inputs or own).items()})
+    try:
+        return canonical_json({key: _fold(value) for key, value in (inputs or own).items()})
+    except RecursionError:
+        raise DataError(f"item {item.id!r}: its data are nested too deeply.") from None
 
 
 def _fold(value: Any) -> Any:

@@ -11,6 +11,7 @@ from skillopt.types import Item
 from skillopt.utils.files import atomic_write_json, read_json
 
 MANIFEST = "split_manifest.json"
+_WORDS = {"source_hash": "source_hash (the data file has changed since it was cut)"}
 _DECIDING = ("source_hash", "split_ratio", "split_seed")
 
 
@@ -24,9 +25,15 @@ def write_split_folder(
     manifest: those were made by hand. The manifest goes first, so that an interrupted start can be repeated.
     """
     _check_folder(folder, splits, manifest, reset=reset)
-    atomic_write_json(folder / MANIFEST, dict(manifest))
-    for name, items in splits.items():
-        atomic_write_json(folder / name / "items.json", [item.to_dict() for item in items])
+    try:
+        atomic_write_json(folder / MANIFEST, dict(manifest))
+        for name, items in splits.items():
+            atomic_write_json(folder / name / "items.json", [item.to_dict() for item in items])
+    except OSError as error:
+        raise DataError(
+            f"{error.filename or folder}: the split cannot be written here ({error.strerror}); "
+            "choose another out_root or split_output_dir."
+        ) from error
 
 
 def _check_folder(
@@ -45,7 +52,8 @@ def _check_folder(
     changed = [key for key in _DECIDING if known.get(key) != manifest[key]]
     if changed and not reset:
         raise DataError(
-            f"{folder}: holds a split with another {', '.join(changed)}; cutting again would move items between train, "
-            "val and test, and scores could not be compared. Choose another split_output_dir or out_root, go on with "
-            "this split through split_mode: split_dir, or set split_reset to replace it."
+            f"{folder}: holds a split with another {', '.join(_WORDS.get(key, key) for key in changed)}; cutting again "
+            "would move items between train, val and test, and scores could not be compared. Choose another "
+            "split_output_dir or out_root, go on with this split through split_mode: split_dir, or set split_reset: "
+            "true to replace it."
         )

@@ -15,6 +15,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -117,7 +118,7 @@ def _jsonl_rows(path: Path, text: str) -> Iterator[_Row]:
 
 
 def _parse(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+    return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant, parse_float=_finite)
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -126,6 +127,13 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
         raise ValueError(f"the key {twice!r} stands twice in one object")
+    return value
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise ValueError(f"the number {digits[:40]} is too large")
     return value
 
 

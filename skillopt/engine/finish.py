@@ -5,15 +5,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import skillopt
 from skillopt.engine.gating import gate_score
 from skillopt.engine.kit import SELECTION, TEST, Kit
+from skillopt.engine.setup import paid
 from skillopt.engine.state import Progress
-from skillopt.evaluation.evaluate import Evaluation, compare, write_buckets
+from skillopt.evaluation.evaluate import Evaluation, common_items, compare, write_buckets
 from skillopt.evaluation.gate import evaluate_gate
+from skillopt.model.usage import cost_of
 from skillopt.skill.document import Skill
 from skillopt.types import JsonObject
 from skillopt.utils.files import atomic_write_json, atomic_write_text
@@ -31,11 +34,17 @@ def finish(kit: Kit, progress: Progress, initial: Skill, total_steps: int) -> tu
             tested[which] = _test(kit, which, skill)
             summary |= _test_fields(which, tested[which])
             _save(kit, summary)
-        summary["test_delta_hard"] = round(summary["test_hard"] - summary["baseline_test_hard"], 6)
-        summary["final_test_delta_hard"] = round(summary["final_test_hard"] - summary["baseline_test_hard"], 6)
+        summary["test_delta_hard"] = _gain(tested["baseline"], tested["best"])
+        summary["final_test_delta_hard"] = _gain(tested["baseline"], tested["final"])
         summary["test_comparison"] = compare(tested["baseline"], tested["best"]).to_dict()
         _save(kit, summary)
     return progress, summary
+
+
+def _gain(before: Evaluation, after: Evaluation) -> float:
+    """How much the mean hard score rose, over the items that both were graded on."""
+    shared = common_items(before, after)
+    return round(after.on(shared)[0] - before.on(shared)[0], 6)
 
 
 def _selection(kit: Kit, progress: Progress, initial: Skill, final: Evaluation) -> JsonObject:
@@ -58,18 +67,22 @@ def _selection(kit: Kit, progress: Progress, initial: Skill, final: Evaluation) 
 
 
 def _final_selection(kit: Kit, progress: Progress) -> tuple[Progress, Evaluation]:
-    """Score the last skill once more (from the store unless an item has no score yet); promote it if it is better."""
+    """Score the last skill once more (from the store unless an item has no score yet); promote it if it is better.
+
+    Last and best skill are compared on the items that both were graded on.
+    """
     current, best = progress.current, progress.best
     scored = kit.evaluate(current.skill, SELECTION, purpose="final selection", out_dir=kit.folder.final_selection)
     if current.skill.hash == best.skill.hash:
         return progress, scored
-    score = gate_score(kit, (scored.hard, scored.soft), current.skill)
-    decision = evaluate_gate(
-        "current", score, "best", best.score, "best", best.score, progress.best_step, progress.step
-    )
+    held = kit.evaluate(best.skill, SELECTION, purpose="best", out_dir=kit.folder.best_selection)
+    shared = common_items(held, scored)
+    score, bar = gate_score(kit, scored.on(shared), current.skill), gate_score(kit, held.on(shared), best.skill)
+    decision = evaluate_gate("current", score, "best", bar, "best", bar, progress.best_step, progress.step)
     if not decision.accepted:
         return progress, scored
-    return replace(progress, best=replace(current, score=score), best_step=progress.step), scored
+    own = gate_score(kit, (scored.hard, scored.soft), current.skill)
+    return replace(progress, best=replace(current, score=own), best_step=progress.step), scored
 
 
 def _has_tests(kit: Kit) -> bool:
@@ -150,5 +163,6 @@ def _epochs(history: Sequence[JsonObject]) -> list[JsonObject]:
 def _save(kit: Kit, summary: JsonObject) -> None:
     summary["usage"] = (kit.store.rollout_usage() + kit.store.reply_usage()).to_dict()
     summary["token_summary"] = kit.session.usage.summary()
-    summary["cost_usd"] = kit.session.usage.cost(kit.session.prices)
+    costs = [cost_of(key, usage, kit.session.prices) for key, usage in paid(kit.config, kit.store)]
+    summary["cost_usd"] = None if None in costs else math.fsum(cost for cost in costs if cost is not None)
     atomic_write_json(kit.folder.summary, summary)

@@ -95,7 +95,8 @@ def gate_score(kit: Kit, means: Means, skill: Skill) -> float:
 def look(kit: Kit, progress: Progress, candidate: Candidate, out_dir: Path) -> tuple[Progress, Look]:
     """Evaluate `candidate` on the selection split and decide; the progress with the new current and best skill.
 
-    Where items failed on either side, both skills are compared on the items that both were graded on. With
+    Where items failed on either side, both skills are compared on the items that both were graded on; what a skill
+    keeps as its score is the one over all items that it was graded on itself. With
     `evaluation.early_stop: exact`, items are left out once the candidate cannot win any more.
     """
     against = _bar(kit, progress, candidate.skill)
@@ -120,7 +121,7 @@ def look(kit: Kit, progress: Progress, candidate: Candidate, out_dir: Path) -> t
     if seen.accepted:
         warn_oversized(kit.emit, candidate.skill, progress.current.skill)
     spent = budget.after(share or 0.0)
-    return replace(_moved(progress, candidate, seen), looks=spent.looks, alpha_spent=spent.spent), seen
+    return replace(_moved(kit, progress, candidate, seen), looks=spent.looks, alpha_spent=spent.spent), seen
 
 
 def _is_paired(kit: Kit) -> bool:
@@ -151,20 +152,21 @@ def _judge(kit: Kit, progress: Progress, candidate: Candidate, scored: Evaluatio
     if not scored.complete:
         bound = current_score if scored.bound is None else scored.bound
         return Look("reject", False, scored, current_score, bound, gained, lost, None, share)
-    means, comparison = (scored.hard, scored.soft), None
+    means, comparison = _means(scored), None
     if before is not None:
         comparison = compare(before, scored, measure=kit.gate_score)
         if scored.n_errors or before.n_errors:
             shared = common_items(before, scored)
             current_score, means = gate_score(kit, before.on(shared), progress.current.skill), scored.on(shared)
     candidate_score = gate_score(kit, means, candidate.skill)
+    best_score = _best_bar(progress, current_score, candidate_score - gate_score(kit, _means(scored), candidate.skill))
     decision: GateResult[str] = evaluate_gate(
         "candidate",
         candidate_score,
         "current",
         current_score,
         "best",
-        progress.best.score,
+        best_score,
         progress.best_step,
         candidate.step,
         use_gate=kit.config.evaluation.use_gate,
@@ -174,9 +176,25 @@ def _judge(kit: Kit, progress: Progress, candidate: Candidate, scored: Evaluatio
     return Look(decision.action, new_best, scored, current_score, candidate_score, gained, lost, comparison, share)
 
 
-def _moved(progress: Progress, candidate: Candidate, seen: Look) -> Progress:
+def _means(scored: Evaluation) -> Means:
+    return scored.hard, scored.soft
+
+
+def _best_bar(progress: Progress, current_score: float, shift: float) -> float:
+    """What the candidate's score has to pass to be the best, where scores may be those over fewer items.
+
+    The current skill, when it is the best one, is measured on the same items as the candidate. Any other best skill
+    and the candidate are compared by the scores of their own; `shift` is how far the candidate's is from its own.
+    """
+    if progress.best.skill.hash == progress.current.skill.hash:
+        return current_score
+    return progress.best.score + shift
+
+
+def _moved(kit: Kit, progress: Progress, candidate: Candidate, seen: Look) -> Progress:
     if not seen.accepted:
         return progress
-    standing = Standing(candidate.skill, seen.candidate_score, candidate.origin, candidate.path, seen.scored)
+    score = gate_score(kit, _means(seen.scored), candidate.skill)
+    standing = Standing(candidate.skill, score, candidate.origin, candidate.path, seen.scored)
     progress = replace(progress, current=standing)
     return replace(progress, best=standing, best_step=candidate.step) if seen.new_best else progress

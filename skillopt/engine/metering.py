@@ -10,7 +10,7 @@ from typing import Any
 
 from skillopt.model.session import Session
 from skillopt.model.values import ModelReply
-from skillopt.prompts.asking import Asked
+from skillopt.prompts.asking import Asked, Question
 from skillopt.types import JsonObject, Usage
 
 
@@ -33,6 +33,16 @@ class MeteredSession:
         with self._lock:
             self.usage += reply.usage
         return reply
+
+    def forget(self, question: Question) -> None:
+        """Drop the kept reply to a question, so that it is asked again after the cause is mended."""
+        self._session.forget(
+            "optimizer",
+            question.system,
+            question.user,
+            max_completion_tokens=question.max_completion_tokens,
+            effort=question.effort,
+        )
 
     def count(self, answer: Asked[Any]) -> None:
         """Add up what became of one question."""

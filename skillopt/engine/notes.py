@@ -77,9 +77,13 @@ def flush_notes(kit: Kit, progress: Progress, patches: Sequence[RawPatch], step:
     return _scored(kit, progress, skill, step, fields)
 
 
-def notes_folder(kit: Kit, history: Iterable[Mapping[str, Any]]) -> Path | None:
-    """Where the current skill was scored, if it became current by its notes; None if it was a gate that let it in."""
-    for record in reversed(list(history)):
+def notes_folder(kit: Kit, history: Iterable[Mapping[str, Any]], origin: str = "") -> Path | None:
+    """Where the current skill was scored, if it became current by its notes; None if it was a gate that let it in.
+
+    `origin`: who wrote its body. Guidance written at the end of an epoch is younger than the notes of that epoch.
+    """
+    epoch = int(origin.rpartition("_")[2]) if origin.startswith("slow_update_") else 0
+    for record in reversed([record for record in history if record.get("epoch", epoch + 1) > epoch]):
         if "notes_hard" in record:
             return kit.folder.step(int(record["step"])) / FOLDER
         if "accept" in str(record.get("action", "")):

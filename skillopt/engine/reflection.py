@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from skillopt.engine.kit import Kit
 from skillopt.engine.notes import skill_aware
 from skillopt.engine.work import Work
 from skillopt.envs.base import overrides_reflect
-from skillopt.errors import ReplyError, RunError
+from skillopt.errors import ReplyError, RunError, SkillOptError
 from skillopt.gradient.reflect import AnalystPrompts, ReflectSettings, reflect
 from skillopt.skill.document import Skill
-from skillopt.types import RawPatch, RolloutResult
+from skillopt.types import JsonObject, RawPatch, RolloutResult, content_hash
 from skillopt.utils.files import atomic_write_json
 
 
 def reflect_on(
     kit: Kit, work: Work, results: Sequence[RolloutResult], skill: Skill, folder: Path, *, seed: int
 ) -> list[RawPatch]:
-    """Raw patches for one batch, written to `patches/`.
-
-    Raises RunError when more than half of the analysts' calls failed: going on would pay for rollouts that nobody
-    learns from.
-    """
+    """Raw patches for one batch, written to `patches/`."""
     patches = None
     if overrides_reflect(kit.adapter):
         patches = _own_reflect(kit, work, results, skill, folder, seed=seed)
@@ -31,6 +28,25 @@ def reflect_on(
         patches = _analysts(kit, work, results, skill, folder, seed=seed)
     _write(folder / "patches", patches)
     return patches
+
+
+def check_analysts(work: Work) -> None:
+    """Raise RunError when more than half of the step's analyst calls failed.
+
+    Going on would pay for rollouts that nobody learns from. What the failed calls gave is forgotten, so that they are
+    made again when the run goes on.
+    """
+    failed = [reason for reflection in work.reflections for reason in reflection.failed]
+    groups = sum(reflection.groups for reflection in work.reflections)
+    if 2 * len(failed) <= groups:
+        return
+    for reflection in work.reflections:
+        for question in reflection.unanswered:
+            work.optimizer.forget(question)
+    raise RunError(
+        f"{len(failed)} of {groups} analyst calls failed (first: {failed[0]}); "
+        "mend the optimizer model and run the same command again."
+    )
 
 
 def _analysts(
@@ -59,32 +75,59 @@ def _analysts(
         prediction_dir=folder / "rollout" / "predictions",
         emit=kit.emit,
     )
-    if 2 * len(reflection.failed) > reflection.groups:
-        raise RunError(
-            f"{len(reflection.failed)} of {reflection.groups} analyst calls failed (first: {reflection.failed[0]}); "
-            "mend the optimizer model and run the same command again."
-        )
+    work.reflections.append(reflection)
     return list(reflection.patches)
 
 
 def _own_reflect(
     kit: Kit, work: Work, results: Sequence[RolloutResult], skill: Skill, folder: Path, *, seed: int
 ) -> list[RawPatch] | None:
+    """What the environment's own `reflect` gives, kept in the store; None when it leaves the batch to the engine."""
+    given = [result.to_dict() for result in results if result.ok]
+    roles = {name: role.fingerprint for name, role in kit.session.roles.items()}
+    asked = (skill.text, given, seed, work.memory, work.advice, work.mode.name)
+    key = content_hash("own_reflect", kit.adapter.fingerprint(), roles, *asked)
+    kept = kit.store.get_reply(key)
+    if kept is not None:
+        return [RawPatch.from_dict(row) for row in kept["patches"]]
+    rows = _ask_environment(kit, work, given, skill, folder, seed=seed)
+    if rows is None:
+        return None
+    patches = _read_rows(kit, work, rows, skill)
+    if patches:
+        kit.store.put_reply(key, "own_reflect", {"patches": [patch.to_dict() for patch in patches]})
+    return patches
+
+
+def _ask_environment(
+    kit: Kit, work: Work, given: list[JsonObject], skill: Skill, folder: Path, *, seed: int
+) -> Sequence[Any] | None:
+    from skillopt.model.active import use_session
+
+    try:
+        with use_session(kit.session):
+            return kit.adapter.reflect(
+                given,
+                skill.text,
+                str(folder),
+                prediction_dir=str(folder / "rollout" / "predictions"),
+                patches_dir=str(folder / "patches"),
+                random_seed=seed,
+                step_buffer_context=work.memory,
+                meta_skill_context=work.advice,
+            )
+    except SkillOptError:
+        raise
+    except Exception as error:
+        name = type(kit.adapter).__name__
+        raise RunError(f"Environment {name} raised {type(error).__name__} in reflect: {error}") from error
+
+
+def _read_rows(kit: Kit, work: Work, rows: Sequence[Any], skill: Skill) -> list[RawPatch]:
+    """The rows that can be used; what is wrong with another one is told."""
     from skillopt.gradient.replies import read_raw_patch
 
-    rows = kit.adapter.reflect(
-        [result.to_dict() for result in results if result.ok],
-        skill.text,
-        str(folder),
-        prediction_dir=str(folder / "rollout" / "predictions"),
-        patches_dir=str(folder / "patches"),
-        random_seed=seed,
-        step_buffer_context=work.memory,
-        meta_skill_context=work.advice,
-    )
-    if rows is None:  # the environment leaves this batch to the engine
-        return None
-    patches = []
+    patches: list[RawPatch] = []
     takes_notes = skill_aware(kit.config, skill) is not None
     for row in rows:
         try:

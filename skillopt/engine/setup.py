@@ -12,17 +12,18 @@ from skillopt.engine.kit import Kit
 from skillopt.engine.run_dir import RunDir
 from skillopt.envs.base import EnvAdapter
 from skillopt.envs.registry import accepted_keys, available, make_adapter
-from skillopt.errors import ConfigError, RunError
+from skillopt.errors import ConfigError, RunError, SkillFormatError
 from skillopt.model.budget import Budget, Spent
 from skillopt.model.limiter import Limits
+from skillopt.model.registry import load_backend
 from skillopt.model.session import Session
-from skillopt.model.usage import Price, read_prices
+from skillopt.model.usage import Price, UsageKey, cost_of, read_prices
 from skillopt.skill.document import Skill
 from skillopt.store import Store
 from skillopt.tracking.console import ConsoleSink
 from skillopt.tracking.events import EventLog, Sink
 from skillopt.tracking.jsonl import JsonlSink
-from skillopt.types import content_hash
+from skillopt.types import Usage, content_hash
 from skillopt.utils.cancel import CancelToken
 from skillopt.utils.files import RunLock, atomic_write_json, read_text
 
@@ -38,16 +39,38 @@ def prepare(config: RunConfig) -> EnvAdapter:
         raise ConfigError(f"env.name is not set; choose one of: {', '.join(available())}.")
     check_env_keys(config, accepted_keys(config.env.name))
     check_available(config)
+    root = _usable_root(config)
     flat = config.flat()
+    if not config.env.split_output_dir and not RunDir(root).state.exists():
+        flat["split_reset"] = True  # nothing was scored here yet: a split left by a failed start may be cut again
     adapter = make_adapter(flat)
     adapter.setup(flat)
     return adapter
 
 
+def _usable_root(config: RunConfig) -> Path:
+    """The run folder. Raises ConfigError when it is, or lies under, something that is not a folder."""
+    root = Path(config.env.out_root)
+    for path in (root, *root.parents):
+        if path.exists():
+            if not path.is_dir():
+                raise ConfigError(f"env.out_root: {path} is a file; name a folder for the run.")
+            break
+    return root
+
+
 def initial_skill(config: RunConfig) -> Skill:
     """The skill that training starts from; empty when `env.skill_init` is blank. Raises DataError, SkillFormatError."""
     path = config.env.skill_init
-    return Skill.parse(read_text(Path(path)) if path else "")
+    return parse_skill(Path(path)) if path else Skill.parse("")
+
+
+def parse_skill(path: Path) -> Skill:
+    """The skill in a file. Raises DataError or SkillFormatError, naming the file."""
+    try:
+        return Skill.parse(read_text(path))
+    except SkillFormatError as error:
+        raise SkillFormatError(f"{path}: {error}") from error
 
 
 @contextlib.contextmanager
@@ -95,11 +118,17 @@ def _session(config: RunConfig, store: Store, log: EventLog) -> Session:
 def _spent(config: RunConfig, store: Store, prices: Mapping[str, Price]) -> Spent:
     """What earlier processes of this run paid for and kept."""
     spent = Spent()
-    for role, usage in (("target", store.rollout_usage()), ("optimizer", store.reply_usage())):
-        price = prices.get(config.roles[role].model)
-        cost = price.of(usage) if price is not None else 0.0
+    for key, usage in paid(config, store):
+        cost = cost_of(key, usage, prices) or 0.0
         spent = Spent(spent.calls + usage.calls, spent.tokens + usage.total_tokens, spent.cost_usd + cost)
     return spent
+
+
+def paid(config: RunConfig, store: Store) -> list[tuple[UsageKey, Usage]]:
+    """What the kept results of this run took, by the model that was paid for it."""
+    used = (("target", store.rollout_usage()), ("optimizer", store.reply_usage()))
+    roles = [(config.roles[name], usage) for name, usage in used]
+    return [(UsageKey(r.role, r.backend, r.model, "", not load_backend(r.backend).remote), usage) for r, usage in roles]
 
 
 def write_config(kit: Kit, derived: dict[str, object]) -> None:
@@ -115,5 +144,5 @@ def fingerprint(kit: Kit, skill: Skill) -> dict[str, object]:
         **kit.config.fingerprint_parts(),
         "data": data if isinstance(data, str) else "",
         "environment": kit.adapter.fingerprint(),
-        "initial_skill": content_hash(skill.text),
+        "initial_skill": content_hash(skill.text, *sorted(skill.files.items())),
     }

@@ -147,9 +147,12 @@ def save_progress(folder: RunDir, progress: Progress, fingerprint: Mapping[str, 
     atomic_write_json(folder.state, {**asdict(progress.state()), "fingerprint": dict(fingerprint)})
 
 
-def load_progress(folder: RunDir, fingerprint: Mapping[str, Any], emit: Emit) -> Saved | None:
+def load_progress(
+    folder: RunDir, fingerprint: Mapping[str, Any], emit: Emit, *, files: Mapping[str, str] | None = None
+) -> Saved | None:
     """What the folder holds of an earlier run, or None when there is nothing to go on from.
 
+    `files`: the companion files of the skill, which training leaves alone.
     A file that cannot be read is put aside with a notice: the steps are then done again, with every finished call
     and rollout served by the store. Raises ResumeMismatchError when the folder holds a run with other settings.
     """
@@ -169,21 +172,41 @@ def load_progress(folder: RunDir, fingerprint: Mapping[str, Any], emit: Emit) ->
     history = _read_history(folder, state.last_completed_step, emit)
     if history is None:
         return None
-    current, best = (Skill.parse(read_text(path)) for path in paths)
+    current, best = (Skill.parse(read_text(path), files) for path in paths)
     return Saved(state, tuple(history), current, best)
 
 
 def check_fingerprint(folder: RunDir, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     """Raise ResumeMismatchError, naming every difference, unless both say the same."""
-    different = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
-    if not different:
+    lines = _differences(old, new)
+    if not lines:
         return
-    lines = [f"  {key}: was {_short(old.get(key))}, now {_short(new.get(key))}" for key in different]
     raise ResumeMismatchError(
         f"{folder.root} holds a run with other settings, so its scores cannot be compared with new ones:\n"
         + "\n".join(lines)
         + "\nUse a new --out_root, or give the old settings to go on."
     )
+
+
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """A line for each value that differs, down to the setting; hashes say nothing to a person and are left out."""
+    lines = []
+    for key in sorted(key for key in {*old, *new} if old.get(key) != new.get(key)):
+        was, now = old.get(key), new.get(key)
+        if isinstance(was, Mapping) and isinstance(now, Mapping):
+            lines += _differences(was, now, f"{prefix}{key}.")
+        elif not prefix and key in _HASHED:
+            lines.append(f"  {key}: {_HASHED[key]}")
+        else:
+            lines.append(f"  {prefix}{key}: was {_short(was)}, now {_short(now)}")
+    return lines
+
+
+_HASHED = {
+    "data": "the items of the splits are others",
+    "environment": "prompts, extraction, scoring or the environment's own settings are others",
+    "initial_skill": "the skill to start from is another",
+}
 
 
 def _short(value: object) -> str:

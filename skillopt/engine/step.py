@@ -12,7 +12,7 @@ from skillopt.engine.gating import Candidate, Look, look
 from skillopt.engine.kit import Kit
 from skillopt.engine.leaks import REFUSED, leak_advice, leak_record, refuse_leaks
 from skillopt.engine.notes import flush_notes
-from skillopt.engine.reflection import reflect_on
+from skillopt.engine.reflection import check_analysts, reflect_on
 from skillopt.engine.screening import Trained, gate_screened
 from skillopt.engine.stages import aggregate, select, update
 from skillopt.engine.state import Progress
@@ -38,6 +38,20 @@ NO_REWRITE = "skip_no_rewrite"
 NO_CHANGE = "no_change"
 """The candidate says what the current skill says."""
 
+_REPORTS = (
+    "merged_patch.json",
+    "ranked_edits.json",
+    "lr_decision.json",
+    "edit_apply_report.json",
+    "rewrite_result.json",
+    "full_rewrite_result.json",
+    "candidate_skill.md",
+    "screening.json",
+    "appendix_notes.json",
+    "step_record.json",
+    "trajectory_digest.json",
+)
+
 
 def run_step(
     kit: Kit, progress: Progress, plan: StepPlan, buffer: Sequence[StepEntry], *, advice: str = ""
@@ -49,10 +63,13 @@ def run_step(
     finished by then is in the store and is not done again.
     """
     work = Work.begin(kit, plan, memory=render(buffer), advice=advice)
+    for name in _REPORTS:  # of an attempt that was never committed, and may have gone another way
+        (kit.folder.step(plan.step) / name).unlink(missing_ok=True)
     kit.emit("step_started", step=plan.step, total_steps=plan.total_steps, epoch=plan.epoch)
     current = progress.current.skill
     for index, batch in enumerate(plan.batches):
         _rollout_and_reflect(kit, work, current, index, batch)
+    check_analysts(work)
     if not (work.side("failure") or work.side("success")):
         return _close(kit, progress, work, action=NO_PATCHES)
     merged = work.timed("aggregate_s", lambda: aggregate(kit, work, current))

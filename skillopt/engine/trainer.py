@@ -24,7 +24,8 @@ from skillopt.engine.notes import notes_folder
 from skillopt.engine.state import Progress, Saved, Standing, load_progress, save_progress
 from skillopt.engine.step import StepPlan, run_step
 from skillopt.envs.base import EnvAdapter
-from skillopt.errors import SkillOptError
+from skillopt.errors import DataError, SkillOptError
+from skillopt.evaluation.stats import ErrorBudget
 from skillopt.optimizer.step_buffer import StepEntry
 from skillopt.skill.document import Skill
 from skillopt.tracking.events import Sink
@@ -32,6 +33,7 @@ from skillopt.types import JsonObject
 from skillopt.utils.cancel import CancelToken
 from skillopt.utils.files import atomic_write_text, read_json
 
+NO_SHARE = 1e-12  # rounding of what the looks took
 SMALL_SELECTION = 10  # below so many items, the report says that the gate has little to go by
 
 
@@ -70,16 +72,18 @@ class _Run:
     def train(self) -> JsonObject:
         kit = self.kit
         fingerprint = setup.fingerprint(kit, self.initial)
-        saved = load_progress(kit.folder, fingerprint, kit.emit)
+        saved = load_progress(kit.folder, fingerprint, kit.emit, files=self.initial.files)
         if saved is not None and self._is_finished(saved):
             kit.emit("notice", text=f"{kit.folder.root}: this run is finished; nothing was called.")
             summary: JsonObject = read_json(kit.folder.summary)
             return summary
+        buffer = [] if saved is None else self._buffer(saved)
+        saved = saved if buffer is not None else None
         setup.write_config(kit, self._derived())
         self._announce(saved)
         kit.session.preflight()
         progress = self._start(fingerprint) if saved is None else self._resume(saved)
-        buffer, memory = self._buffer(progress), load_memory(kit, progress.epochs_closed)
+        buffer, memory = buffer or [], load_memory(kit, progress.epochs_closed)
         for epoch in range(progress.epochs_closed + 1, self.extent.epochs + 1):
             progress, memory = self._train_epoch(progress, epoch, memory, buffer, fingerprint)
         progress, summary = finish(kit, progress, self.initial, self.extent.total_steps)
@@ -99,8 +103,22 @@ class _Run:
             total_steps=self.extent.total_steps,
             resumed_from=None if saved is None else saved.state.last_completed_step,
         )
+        self._tell_of_spent_gate(saved)
         for text in getattr(self.kit.adapter.get_dataloader(), "notices", ()):
             self.kit.emit("notice", text=text)
+
+    def _tell_of_spent_gate(self, saved: Saved | None) -> None:
+        """Nobody should pay for looks that cannot accept: those of a run that was made longer after all were taken."""
+        settings = self.kit.config.evaluation
+        if saved is None or not settings.use_gate or settings.gate_policy != "paired":
+            return
+        budget = ErrorBudget(settings.gate_alpha, saved.state.looks, saved.state.alpha_spent)
+        if budget.share(self.extent.looks) < NO_SHARE:
+            self.kit.emit(
+                "notice",
+                text="The error budget of the paired gate (evaluation.gate_alpha) is used up by the looks of this run: "
+                "no further candidate can be accepted. Use a new --out_root to go on with a new one.",
+            )
 
     def _derived(self) -> dict[str, object]:
         return {
@@ -129,22 +147,45 @@ class _Run:
         return progress
 
     def _resume(self, saved: Saved) -> Progress:
-        """The saved progress; the scores by item of its current skill come from the store."""
+        """The saved progress; the scores by item of its current skill come from the store.
+
+        Items that had failed are tried again, so the score is taken from what is graded by now.
+        """
         kit, origin = self.kit, saved.state.current_origin
         folder = kit.folder.baseline
         if origin.startswith("step_"):
             folder = kit.folder.root / "steps" / origin / "selection_eval"
         elif origin.startswith("slow_update_"):
             folder = kit.folder.root / "slow_update" / origin.removeprefix("slow_update_") / "selection_eval"
-        folder = notes_folder(kit, saved.history) or folder
-        return saved.progress(kit.evaluate(saved.current, SELECTION, purpose="current", out_dir=folder))
+        folder = notes_folder(kit, saved.history, origin) or folder
+        scores = kit.evaluate(saved.current, SELECTION, purpose="current", out_dir=folder)
+        progress = saved.progress(scores)
+        current = replace(progress.current, score=gate_score(kit, (scores.hard, scores.soft), saved.current))
+        best = progress.best
+        if best.skill.hash == current.skill.hash:
+            best = replace(best, score=current.score)
+        return replace(progress, current=current, best=best)
 
-    def _buffer(self, progress: Progress) -> list[StepEntry]:
-        """What the optimizer remembers of the steps so far, read back from their digests."""
-        return [
-            StepEntry.from_dict(read_json(self.kit.folder.step(record["step"]) / "trajectory_digest.json"))
-            for record in progress.history
-        ]
+    def _buffer(self, saved: Saved) -> list[StepEntry] | None:
+        """What the optimizer remembers of the steps so far, read back from their digests.
+
+        None, with a notice, when one is lost: without it the next questions would be others than in a run that was
+        never stopped. The steps are then done again, and the store answers.
+        """
+        entries = []
+        for record in saved.history:
+            path = self.kit.folder.step(record["step"]) / "trajectory_digest.json"
+            try:
+                entries.append(StepEntry.from_dict(read_json(path)))
+            except (DataError, AttributeError, KeyError, TypeError, ValueError) as error:
+                place = self.kit.folder.relative(path)
+                self.kit.emit(
+                    "notice",
+                    text=f"{place} could not be read ({type(error).__name__}); the steps are done again, and what is "
+                    "paid for is not paid again.",
+                )
+                return None
+        return entries
 
     def _train_epoch(
         self, progress: Progress, epoch: int, memory: Memory, buffer: list[StepEntry], fingerprint: Mapping[str, Any]

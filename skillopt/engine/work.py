@@ -10,6 +10,7 @@ from typing import TypeVar
 from skillopt.datasets.base import BatchSpec
 from skillopt.engine.kit import Kit
 from skillopt.engine.metering import MeteredSession
+from skillopt.gradient.reflect import Reflection
 from skillopt.prompts.modes import UpdateMode, update_mode
 from skillopt.scoring import compute_score
 from skillopt.types import JsonObject, PatchItem, RawPatch, RolloutResult, Usage
@@ -33,9 +34,10 @@ class Work:
     """What one step has produced so far; becomes its record.
 
     `memory` and `advice` are what the optimizer is told of earlier steps and of earlier epochs. `rolled` holds the
-    batches with their results, `fields` what the stages add to the record. `rewritten_from`: the items that a rewritten
-    candidate was made of, None while there is no such candidate. `rejected`: the items to be remembered as rejected,
-    None for those of a rejected candidate. `refused`: why the candidate was not even tried, in words for the optimizer.
+    batches with their results, `reflections` what the engine's analysts gave for each of them, `fields` what the stages
+    add to the record. `rewritten_from`: the items that a rewritten candidate was made of, None while there is no such
+    candidate. `rejected`: the items to be remembered as rejected, None for those of a rejected candidate. `refused`:
+    why the candidate was not even tried, in words for the optimizer.
     """
 
     plan: StepPlan
@@ -47,6 +49,7 @@ class Work:
     timing: dict[str, float] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     rolled: list[tuple[BatchSpec, Sequence[RolloutResult]]] = field(default_factory=list)
+    reflections: list[Reflection] = field(default_factory=list)
     patches: list[RawPatch] = field(default_factory=list)
     batches: list[JsonObject] = field(default_factory=list)
     fields: JsonObject = field(default_factory=dict)

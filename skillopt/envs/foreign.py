@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skillopt.envs.base import EnvAdapter
-from skillopt.envs.ledger import Ledger, Outcome, RunContext, scope_key
+from skillopt.envs.ledger import Ledger, Outcome, RunContext, mean_hard, scope_key
 from skillopt.envs.rows import error_result, plain, result_from_row, with_prediction_files
 from skillopt.errors import DataError, ModelError, RunError, SkillOptError
 from skillopt.types import Item, RolloutResult, content_hash
@@ -64,7 +64,8 @@ def run_foreign_env(
         _store(ctx, key, results)
     errors = sum(not result.ok for result in results)
     number = len(results)
-    ctx.tell("rollout_finished", done=number, total=number, ok=number - errors, errors=errors, cached=cached)
+    counts = {"done": number, "total": number, "ok": number - errors, "errors": errors, "cached": cached}
+    ctx.tell("rollout_finished", **counts, hard=mean_hard(results))
     return results
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 from skillopt.datasets.memory import MemoryLoader
 from skillopt.envs.base import TaskEnv, is_unit_value
 from skillopt.envs.chat import Chat
+from skillopt.envs.identity import identity_of
 from skillopt.envs.rows import error_result
 from skillopt.errors import ConfigError, SkillOptError, TransientError
 from skillopt.scoring import Score
@@ -45,7 +45,8 @@ class FunctionEnv(TaskEnv):
     An exception of either, and an answer or a score that is none, makes the item an error, never a score. Errors
     that usually pass (`TransientError`, `RateLimitError`, `ConnectionError`, `TimeoutError`) are tried again.
     `version` stands for the functions when results are kept: finished items of another version are not used again.
-    Without it, the functions' own source does. `workers`: items at the same time.
+    Without it, the functions' own source and plain values do (`skillopt.envs.identity`).
+    `workers`: items at the same time.
     Raises ConfigError for functions that cannot be used.
     """
 
@@ -60,7 +61,7 @@ class FunctionEnv(TaskEnv):
             raise ConfigError(f"workers is {workers}; expected at least 1.")
         self._loader_of_items, self._run, self._judge = loader, run_item, score
         self.workers = workers
-        self._fingerprint = content_hash("functions", version or [source_of(run_item), source_of(score)])
+        self._fingerprint = content_hash("functions", version or [identity_of(run_item), identity_of(score)])
 
     def setup(self, cfg: Mapping[str, Any]) -> None:
         """Check the items across splits."""
@@ -112,7 +113,7 @@ class FunctionEnv(TaskEnv):
         return self._result_of(item, rollout, score)
 
     def fingerprint(self) -> str:
-        """Hash of the version, or of the functions' source."""
+        """Hash of the version, or of the functions themselves."""
         return self._fingerprint
 
     def _do(self, item: Item, skill: str) -> Any:
@@ -140,17 +141,6 @@ class FunctionEnv(TaskEnv):
             reference_text=self.reference(item),
             trajectory=tuple({"role": "agent", "content": s} if isinstance(s, str) else dict(s) for s in steps),
         )
-
-
-def source_of(function: Callable[..., Any]) -> str:
-    """The source text of a function, or of a callable object's class; empty when there is none to be had."""
-    target: Any = inspect.unwrap(function.func if isinstance(function, functools.partial) else function)
-    if not (inspect.isroutine(target) or inspect.isclass(target)):
-        target = type(target)
-    try:
-        return inspect.getsource(target)
-    except (OSError, TypeError):
-        return ""
 
 
 def _check_function(name: str, function: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -99,6 +99,12 @@ class Outcome:
     retry: bool = False
 
 
+def mean_hard(results: Iterable[RolloutResult]) -> float | None:
+    """Mean hard score of the graded results, None when there is none."""
+    scores = [result.hard for result in results if result.ok]
+    return sum(scores) / len(scores) if scores else None
+
+
 class Ledger:
     """Results of one run by content key. `keep` is called from workers, everything else from the run's thread.
 
@@ -149,7 +155,7 @@ class Ledger:
 
     def finish(self) -> list[RolloutResult]:
         """Tell that the run ended; the results in the order of the items."""
-        self._ctx.tell("rollout_finished", **self._counts())
+        self._ctx.tell("rollout_finished", **self._counts(), hard=mean_hard(self._results.values()))
         return [self._results[key] for key in self._keys]
 
     def _counts(self) -> dict[str, int]:

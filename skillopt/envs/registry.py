@@ -34,8 +34,9 @@ def get_env_class(name: str) -> type[EnvAdapter]:
     targets = _targets()
     if name not in targets:
         near = difflib.get_close_matches(name, targets, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ConfigError(f"env.name: unknown environment {name!r}{hint} Available: {', '.join(sorted(targets))}.")
+        hint = f"; did you mean {near[0]!r}?" if near else "."
+        known = ", ".join(sorted(targets))
+        raise ConfigError(f"env.name: unknown environment {name!r}{hint} Available: {known}; or module:Class.")
     return _load(name, targets[name])
 
 

@@ -12,6 +12,7 @@ from skillopt.envs.base import is_unit_value
 from skillopt.errors import DataError
 from skillopt.types import RolloutResult, Usage
 from skillopt.utils.files import safe_name
+from skillopt.utils.invisible import replace_surrogates
 
 _LONGEST_NAME = 255  # bytes; what file systems take
 _TEXT_FIELDS = (
@@ -43,9 +44,13 @@ def error_result(item_id: str, reason: str) -> RolloutResult:
 def plain(result: RolloutResult) -> RolloutResult:
     """A result as it comes back from the store: JSON values only, so that fresh and stored results are the same.
 
-    Numbers that JSON lacks (NaN, infinities) become None.
+    Numbers that JSON lacks (NaN, infinities) become None, and halves of surrogate pairs, which no file and no request
+    can hold, U+FFFD. A result that JSON cannot hold at all becomes an error.
     """
-    text = json.dumps(result.to_dict(), default=str)
+    try:
+        text = replace_surrogates(json.dumps(result.to_dict(), default=str, ensure_ascii=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        return error_result(result.id, f"item {result.id!r} is ungraded: its result cannot be kept as JSON ({error})")
     return RolloutResult.from_dict(json.loads(text, parse_constant=lambda _: None))
 
 

@@ -104,7 +104,7 @@ def check_error_rate(results: Sequence[RolloutResult], max_error_rate: float) ->
     raise TooManyErrorsError(
         f"{len(errors)} of {len(results)} items ({len(errors) / len(results):.0%}) could not be graded, more than "
         f"env.max_error_rate={max_error_rate} allows. Most common reason ({len(ids)}x, e.g. item {ids[0]!r}): "
-        f"{reason[:_SHOWN]}. Mend the cause and run the same command again; finished items are kept."
+        f"{reason[:_SHOWN].rstrip('.')}. Mend the cause and run the same command again; finished items are kept."
     )
 
 
@@ -170,14 +170,16 @@ class _ItemPass:
 
 def _within(token: CancelToken, work: Callable[[], RolloutResult]) -> RolloutResult:
     """Result of `work`, in a thread of its own that is left behind when it does not end with its token."""
-    box: list[RolloutResult | BaseException] = []
+    box: list[RolloutResult | Exception] = []
     finished, wake = threading.Event(), threading.Event()
 
     def body() -> None:
         try:
             box.append(work())
-        except BaseException as error:  # noqa: BLE001 - raised again in the worker
+        except Exception as error:  # noqa: BLE001 - raised again in the worker
             box.append(error)
+        except BaseException as error:  # noqa: BLE001 - `sys.exit()` in an item ends that item, not the run
+            box.append(RuntimeError(f"{type(error).__name__}: {error}"))
         finished.set()
         wake.set()
 
@@ -187,7 +189,7 @@ def _within(token: CancelToken, work: Callable[[], RolloutResult]) -> RolloutRes
         wake.wait()
     if not finished.wait(_GRACE_SECONDS):
         token.raise_if_cancelled()
-    if isinstance(box[0], BaseException):
+    if isinstance(box[0], Exception):
         raise box[0]
     return box[0]
 

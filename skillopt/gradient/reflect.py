@@ -78,7 +78,7 @@ class Reflection:
 
     `patches` in the order of their groups, failures first; `calls` that were made; `failed`, a reason for each group
     that gave nothing because its analyst failed; `dropped`, a reason for each proposed edit that cannot be used;
-    `groups`, how many there were.
+    `groups`, how many there were; `unanswered`, the questions of the failed ones.
     """
 
     patches: tuple[RawPatch, ...] = ()
@@ -86,6 +86,7 @@ class Reflection:
     failed: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     groups: int = 0
+    unanswered: tuple[Question, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +253,14 @@ def _collect(
             patches.append(patch)
         if leaks := find_leaks(patch.patch.edits, group):
             emit("possible_leak", stage="analyst", group=name, found=list(leaks))
-    return Reflection(tuple(patches), sum(answer.calls for answer in answers), tuple(failed), tuple(dropped), len(jobs))
+    return Reflection(
+        tuple(patches),
+        sum(answer.calls for answer in answers),
+        tuple(failed),
+        tuple(dropped),
+        len(jobs),
+        tuple(question for answer in answers for question in answer.unanswered),
+    )
 
 
 def _raw_patch(side: Side, group: Sequence[RolloutResult], reply: AnalystReply, settings: ReflectSettings) -> RawPatch:

@@ -46,6 +46,9 @@ class ReplyStore(Protocol):
     def put_reply(self, key: str, stage: str, payload: Mapping[str, Any]) -> None:
         """Keep a reply."""
 
+    def retire_reply(self, key: str) -> None:
+        """No longer answer under `key`."""
+
 
 @dataclass(slots=True)
 class _Known:
@@ -103,6 +106,11 @@ class CallPath:
             self.usage.add_cached(work.usage_key)
         return reply
 
+    def forget(self, role: RoleConfig, call: ModelCall) -> None:
+        """Make an equal call again when it is asked for next, whatever the store holds."""
+        if self.store is not None:
+            self.store.retire_reply(reply_key(role, call))
+
     def emit(self, kind: str, **data: Any) -> None:
         """Say what happened, if anybody listens."""
         if self._emit is not None:
@@ -118,7 +126,10 @@ class CallPath:
         with self._known.lock:
             first = self._known.fatal is None
             self._known.fatal = self._known.fatal or error
-            return first
+            limiters = list(self._known.limiters.values())
+        for limiter in limiters:
+            limiter.release()
+        return first
 
     def limiter(self, role: RoleConfig) -> EndpointLimiter:
         """The limiter of a role's endpoint."""
@@ -220,7 +231,8 @@ class _Work:
                 reply = self._send()
             except RateLimitError as error:
                 crowded = limiter.throttled(slot, error.retry_after)
-                self._say("rate_limited", attempt=number, retry_after_s=error.retry_after, limit=limiter.concurrency)
+                waits = {"attempt": number, "retry_after_s": error.retry_after}
+                self._say("rate_limited", **waits, limit=limiter.concurrency, lowered=crowded)
                 if crowded:
                     raise retry.CrowdedError(str(error), error.retry_after) from error
                 raise
@@ -248,7 +260,8 @@ class _Work:
                     self._say("parameter_dropped", parameter=error.parameter, message=str(error))
             except DeadlineError as error:
                 self.token.raise_if_cancelled()
-                raise TransientError(f"{self.who} did not answer within {context.timeout:g} s.") from error
+                seconds = max(0.1, round(context.timeout, 1))
+                raise TransientError(f"{self.who} did not answer within {seconds:g} s.") from error
             finally:
                 self.seconds_left -= time.monotonic() - started
 

@@ -22,6 +22,7 @@ from skillopt.errors import (
     RateLimitError,
     TransientError,
 )
+from skillopt.model.retry import LONGEST_WAIT_SECONDS
 from skillopt.utils.redact import redact
 
 MAX_ERROR_CHARS = 2000
@@ -105,7 +106,15 @@ def network_error(error: BaseException, where: Where, *, reached: bool) -> Trans
 
 
 def retry_after(headers: Mapping[str, str], *, now: Callable[[], float] = time.time) -> float | None:
-    """Seconds that a provider asks to wait: `retry-after-ms`, or `Retry-After` as seconds or an HTTP date."""
+    """Seconds that a provider asks to wait: `retry-after-ms`, or `Retry-After` as seconds or an HTTP date.
+
+    At most `LONGEST_WAIT_SECONDS`.
+    """
+    asked = _asked_wait(headers, now)
+    return None if asked is None else min(asked, LONGEST_WAIT_SECONDS)
+
+
+def _asked_wait(headers: Mapping[str, str], now: Callable[[], float]) -> float | None:
     lower = {name.lower(): value.strip() for name, value in headers.items()}
     milliseconds = _number(lower.get("retry-after-ms"))
     if milliseconds is not None:
@@ -116,13 +125,13 @@ def retry_after(headers: Mapping[str, str], *, now: Callable[[], float] = time.t
         return seconds
     try:
         return max(0.0, parsedate_to_datetime(value).timestamp() - now())
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 
 def shown_url(url: str) -> str:
     """A URL without user name, password and query, for messages."""
-    return re.sub(r"//[^/@]*@", "//", url.split("?", 1)[0])
+    return re.sub(r"//[^/]*@", "//", url.split("?", 1)[0])
 
 
 def clip(text: str, secrets: Iterable[str] = (), limit: int = MAX_ERROR_CHARS) -> str:
@@ -135,7 +144,7 @@ def _said(body: str, secrets: tuple[str, ...]) -> str:
     """The words of an error body: `error.code` and `error.message` of the usual JSON shapes, else the text itself."""
     try:
         data = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return clip(body, secrets)
     error = data.get("error", data) if isinstance(data, dict) else data
     if isinstance(error, dict):
@@ -170,18 +179,23 @@ def _is_error(value: object) -> bool:
     return isinstance(value, BaseException)
 
 
+def _then(detail: str, advice: str) -> str:
+    """What a server said, as a sentence, and what to do about it."""
+    return f"{detail} {advice}" if detail.endswith((".", "!", "?", "…")) else f"{detail}. {advice}"
+
+
 def _auth(detail: str, said: str, where: Where, headers: Mapping[str, str]) -> ModelError:  # noqa: ARG001
     if _NO_MODEL.search(said):
-        return ModelSetupError(f"{detail} Choose a model that this account may use.")
-    return AuthError(f"{detail} Check {where.credentials}.")
+        return ModelSetupError(_then(detail, "Choose a model that this account may use."))
+    return AuthError(_then(detail, f"Check {where.credentials}."))
 
 
 def _no_credit(detail: str, said: str, where: Where, headers: Mapping[str, str]) -> ModelError:  # noqa: ARG001
-    return AuthError(f"{detail} The account behind {where.credentials} has no credit left.")
+    return AuthError(_then(detail, f"The account behind {where.credentials} has no credit left."))
 
 
 def _not_there(detail: str, said: str, where: Where, headers: Mapping[str, str]) -> ModelError:  # noqa: ARG001
-    return ModelSetupError(f"{detail} Check the model's name and the base URL.")
+    return ModelSetupError(_then(detail, "Check the model's name and the base URL."))
 
 
 def _limited(detail: str, said: str, where: Where, headers: Mapping[str, str]) -> ModelError:
@@ -195,7 +209,7 @@ def _passing(detail: str, said: str, where: Where, headers: Mapping[str, str]) -
 
 
 def _too_long(detail: str, said: str, where: Where, headers: Mapping[str, str]) -> ModelError:  # noqa: ARG001
-    return ContextTooLongError(f"{detail} Shorten the prompt or take a model with a larger window.")
+    return ContextTooLongError(_then(detail, "Shorten the prompt or take a model with a larger window."))
 
 
 def _bad_request(detail: str, said: str, where: Where, headers: Mapping[str, str]) -> ModelError:
@@ -205,7 +219,7 @@ def _bad_request(detail: str, said: str, where: Where, headers: Mapping[str, str
     if refused:
         return UnsupportedParameterError(detail, (refused[2] or refused[3]).lower())
     if _NO_MODEL.search(said):
-        return ModelSetupError(f"{detail} Choose a model that this account may use.")
+        return ModelSetupError(_then(detail, "Choose a model that this account may use."))
     return BadRequestError(detail)
 
 

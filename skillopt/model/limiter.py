@@ -104,6 +104,7 @@ class EndpointLimiter:
         self._streak = 0
         self._generation = 0
         self._blocked_until = -math.inf
+        self._released = False
         self._requests = _Bucket(requests_per_minute, clock())
         self._tokens = _Bucket(tokens_per_minute, clock())
 
@@ -159,7 +160,16 @@ class EndpointLimiter:
         waits = (self._blocked_until - now, self._requests.wait(now, 1), self._tokens.wait(now, estimate))
         return max(0.001, *waits)
 
+    def release(self) -> None:
+        """Let in at once whoever waits, now or later: no request will be sent any more, and they are to learn it."""
+        with self._changed:
+            self._released = True
+            self._changed.notify_all()
+
     def _try_start(self, estimate: int) -> bool:
+        if self._released:
+            self._running += 1
+            return True
         now = self._clock()
         free = self._running < self._limit and now >= self._blocked_until
         if not free or self._requests.wait(now, 1) > 0 or self._tokens.wait(now, estimate) > 0:

@@ -18,6 +18,9 @@ from skillopt.utils.cancel import CancelToken
 
 _T = TypeVar("_T")
 
+LONGEST_WAIT_SECONDS = 30 * 86_400.0
+"""What a longer asked-for wait is read as: a lock cannot wait, and a calendar cannot tell, any number of seconds."""
+
 
 class CrowdedError(RateLimitError):
     """A 429 after which fewer requests run at once. Trying again does not count against the retries."""
@@ -49,7 +52,7 @@ class RetryPolicy:
 def asked_wait(error: ModelError) -> float | None:
     """Seconds that the provider asked to wait, if it said so."""
     asked = getattr(error, "retry_after", None)
-    return float(asked) if asked is not None else None
+    return min(float(asked), LONGEST_WAIT_SECONDS) if asked is not None else None
 
 
 def run(

@@ -70,7 +70,7 @@ class ScriptedModel:
         text = read_text(path)
         try:
             if path.suffix.lower() == ".jsonl":
-                data = [json.loads(line) for line in text.splitlines() if line.strip()]
+                data = [json.loads(line) for line in text.split("\n") if line.strip()]
             else:
                 data = json.loads(text)
         except ValueError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType, TracebackType
 
 from skillopt.errors import ConfigError, ModelError, ModelSetupError
@@ -124,15 +125,20 @@ class Session:
 
         `effort`: the reasoning effort of this call; blank for that of the role.
         """
-        messages = ({"role": "system", "content": system}, {"role": "user", "content": user})
-        call = ModelCall(
-            messages=messages if system else messages[1:],
-            max_completion_tokens=max_completion_tokens,
-            effort=effort,
-            stage=stage,
-            material=material,
-        )
+        call = replace(_call_of(system, user, max_completion_tokens, effort), stage=stage, material=material)
         return self.call(role, call, cancel=cancel, timeout=timeout, cached=role == "optimizer")
+
+    def forget(
+        self,
+        role: str,
+        system: str,
+        user: str,
+        *,
+        max_completion_tokens: int = DEFAULT_MAX_COMPLETION_TOKENS,
+        effort: str = "",
+    ) -> None:
+        """Drop the kept reply to such an `ask`, because it was of no use: the next one is sent to the model again."""
+        self._path.forget(self.role(role), _call_of(system, user, max_completion_tokens, effort))
 
     def preflight(self, *, cancel: CancelToken | None = None) -> None:
         """One tiny call to each distinct remote model: a wrong key, name or address shows before the first item.
@@ -162,6 +168,13 @@ class Session:
             if error.fatal:
                 raise
             raise ModelSetupError(f"Before the first item: {error}") from error
+
+
+def _call_of(system: str, user: str, max_completion_tokens: int, effort: str) -> ModelCall:
+    messages = ({"role": "system", "content": system}, {"role": "user", "content": user})
+    return ModelCall(
+        messages=messages if system else messages[1:], max_completion_tokens=max_completion_tokens, effort=effort
+    )
 
 
 def _require_prices(roles: Iterable[RoleConfig], prices: Mapping[str, Price]) -> None:

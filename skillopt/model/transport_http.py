@@ -24,6 +24,7 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from skillopt.errors import BadRequestError, ModelSetupError, TransientError
 from skillopt.model.classify import MAX_ERROR_CHARS, Where, network_error
 from skillopt.utils.cancel import CancelToken
+from skillopt.utils.redact import redact
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 CONNECT_SECONDS = 10.0
@@ -79,7 +80,8 @@ class HttpPool:
             try:
                 answer = self._exchange(request, timeout)
             except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema) as error:
-                raise ModelSetupError(f"{request.where.url!r} is not an http(s) address: {error}") from None
+                said = redact(str(error), request.where.secrets)
+                raise ModelSetupError(f"{request.where.url!r} is not an http(s) address: {said}") from None
             except (requests.exceptions.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
                 token.raise_if_cancelled()
                 raise network_error(error, request.where, reached=cutter.connected) from None
@@ -140,16 +142,16 @@ class _Cutter:
     """Knows the socket of a running request and can shut it down from another thread."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may cut while its own thread attaches
         self._socket: Any = None
         self.was_cut = False
         self.connected = False
 
-    def attach(self, sock: Any) -> None:
+    def attach(self, sock: Any, *, connected: bool) -> None:
         if sock is None:
             return
         with self._lock:
-            self._socket, self.connected = sock, True
+            self._socket, self.connected = sock, connected
             if self.was_cut:
                 _shut_down(sock)
 
@@ -183,11 +185,11 @@ def _watched(cutter: _Cutter) -> Iterator[None]:
         cutter.detach()
 
 
-def _report(sock: Any) -> None:
+def _report(sock: Any, *, connected: bool = True) -> None:
     """Tell the current request which socket it uses."""
     cutter = _CURRENT.get()
     if cutter is not None:
-        cutter.attach(sock)
+        cutter.attach(sock, connected=connected)
 
 
 class _Connection(HTTPConnection):
@@ -201,8 +203,20 @@ class _Connection(HTTPConnection):
 
 
 class _SecureConnection(HTTPSConnection):
+    _twin: socket.socket | None = None
+
+    def _new_conn(self) -> socket.socket:
+        sock = super()._new_conn()
+        self._twin = sock.dup()  # TLS takes the socket away from us while it shakes hands
+        _report(self._twin, connected=False)
+        return sock
+
     def connect(self) -> None:
-        super().connect()
+        try:
+            super().connect()
+        finally:
+            if self._twin is not None:
+                self._twin.close()
         _report(self.sock)
 
     def request(self, *args: Any, **kwargs: Any) -> None:

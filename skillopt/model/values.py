@@ -5,6 +5,7 @@ Plain values. Nothing here knows a provider, HTTP, retries or money.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -227,7 +228,7 @@ def usage_dict(usage: Usage) -> dict[str, int]:
 def _count(data: Mapping[str, Any], *names: str) -> int | None:
     for name in names:
         value = data.get(name)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
             return max(0, int(value))
     return None
 

@@ -32,7 +32,6 @@ __all__ = [
     "has_appendix_field",
     "inject_empty_appendix_field",
     "notes_of",
-    "with_appendix",
     "with_notes",
 ]
 
@@ -56,11 +55,6 @@ class Merged:
 def notes_of(skill: Skill) -> tuple[str, ...]:
     """The notes of a skill's appendix, in order; empty without one."""
     return tuple(extract_appendix_notes(skill.text))
-
-
-def with_appendix(skill: Skill) -> Skill:
-    """The skill with an appendix; one without notes is added where there is none."""
-    return Skill.parse(inject_empty_appendix_field(skill.text), skill.files)
 
 
 def add_notes(skill: Skill, notes: Iterable[str]) -> Merged:

@@ -7,6 +7,7 @@ without the answer. Errors after which no other call can succeed are raised.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -78,7 +79,7 @@ class Asked(Generic[T]):
     """The typed answer, or the reason why there is none.
 
     `calls` counts the calls that it took. `repaired`: the answer is from a second call, or from JSON that had to be
-    mended. `text`: the last reply as it came.
+    mended. `text`: the last reply as it came. `unanswered`: what was asked, as often as it was, when all was in vain.
     """
 
     value: T | None
@@ -86,6 +87,7 @@ class Asked(Generic[T]):
     error: ReplyError | ModelError | None = None
     repaired: bool = False
     text: str = ""
+    unanswered: tuple[Question, ...] = ()
 
     @property
     def reason(self) -> str:
@@ -99,12 +101,16 @@ def ask_typed(session: Asks, question: Question, parse: Callable[[Mapping[str, A
     At most two calls. Model errors that leave hope for other calls end up in `Asked.error`; fatal ones, a used-up
     budget and an interruption are raised.
     """
+    vain: tuple[Question, ...] = ()
     first = _attempt(session, question, parse)
     if isinstance(first.problem, (ReplyError, TruncatedError)):
-        second = _attempt(session, _again(question, first), parse)
-        answer = Asked(second.value, 2, second.problem, second.value is not None, second.text)
+        again = _again(question, first)
+        second = _attempt(session, again, parse)
+        vain = () if second.problem is None else (question, again)
+        answer = Asked(second.value, 2, second.problem, second.value is not None, second.text, vain)
     else:
-        answer = Asked(first.value, 1, first.problem, first.mended, first.text)
+        vain = () if first.problem is None else (question,)
+        answer = Asked(first.value, 1, first.problem, first.mended, first.text, vain)
     if isinstance(session, Counts):
         session.count(answer)
     return answer
@@ -125,6 +131,7 @@ class _Attempt(Generic[T]):
 
 
 def _attempt(session: Asks, question: Question, parse: Callable[[Mapping[str, Any]], T]) -> _Attempt[T]:
+    from skillopt.utils.invisible import replace_surrogates
     from skillopt.utils.json_reply import read_reply
 
     try:
@@ -141,12 +148,13 @@ def _attempt(session: Asks, question: Question, parse: Callable[[Mapping[str, An
         if error.fatal:
             raise
         return _Attempt(problem=error, cut=isinstance(error, TruncatedError))
+    text = replace_surrogates(reply.text)  # halves of surrogate pairs fit into no file and no request
     try:
-        read = read_reply(reply.text, expect=dict, finish_reason=reply.finish_reason)
-        value = parse(read.value)
+        read = read_reply(text, expect=dict, finish_reason=reply.finish_reason)
+        value = parse(json.loads(replace_surrogates(json.dumps(read.value, ensure_ascii=False))))
     except ReplyError as error:
-        return _Attempt(problem=error, text=reply.text, cut=reply.finish_reason == "length")
-    return _Attempt(value, text=reply.text, mended=read.repaired)
+        return _Attempt(problem=error, text=text, cut=reply.finish_reason == "length")
+    return _Attempt(value, text=text, mended=read.repaired)
 
 
 def _again(question: Question, attempt: _Attempt[T]) -> Question:

@@ -1,10 +1,11 @@
 r"""Numbers in text, and the scorer that compares them.
 
 A number is written with ASCII digits: `42`, `-3.5`, `.5`, `1e6`, `1.5 x 10^6`, with thousands separators (`1,234`,
-`12,34,567`, `1'234`, a no-break space), a currency sign before it (`$5`, `-€5`), a per cent sign or a scale word after
-it (`1.2 million`, `3bn`, `5k`, `7 dozen`). The minus is `-`, `−`, or the word minus or negative; between two numbers
-(`3-5`) it is a dash. What looks like a number and is not one of these (`1.2.3`, `12,34`, `2½`, `10⁶`) is unreadable
-and never right. Other words after a number (`5 kg`) are units and not looked at.
+`12,34,567`, `1'234`, a no-break space), a currency sign before or after it (`$5`, `-€5`, `5 €`), a per cent sign or a
+scale word after it (`1.2 million`, `5million`, `3bn`, `5k`, `7 dozen`). The minus is `-`, `−`, or the word minus or
+negative; between two numbers (`3-5`) it is a dash. What looks like a number and is not one of these (`1.2.3`, `12,34`,
+`2½`, `10⁶`, `0x10`, `5e3kg`) is unreadable and never right. Other words after a number (`5 kg`) are units and not
+looked at.
 """
 
 from __future__ import annotations
@@ -36,9 +37,12 @@ _NUMBER = re.compile(
     rf"(?<![\w.,])(?P<digits>\.?[0-9](?:[0-9.,{_SEPARATORS}]*[0-9])?)"
     r"(?P<exponent>[eE][-+]?[0-9]{1,4}(?!\w)|\s?[x×*]\s?10(?:\^|\*\*)[-+]?[0-9]{1,4}(?!\w))?"
     r"(?P<unit>\s?%|\s?per\s?cent\b|(?:mn|bn|tn|[kKMmBb])(?![\w]))?"
-    rf"(?P<scales>(?:[\s-]{{1,2}}(?:{'|'.join(_SCALES)})s?\b)*)",
+    rf"(?P<scales>(?:[\s-]{{0,2}}(?:{'|'.join(_SCALES)})s?\b)*)"
+    r"(?:\s?(?P<after>[$€£¥₹])(?!\s?[0-9]))?",
     re.IGNORECASE,
 )
+_MORE_DIGITS = re.compile(r"[eE][-+]?[0-9]|[x×*][0-9]")
+"""What goes on with a number that was not read to its end, such as `5e3kg` or `0x10`."""
 _CONTEXT = Context(prec=60)
 _MAX_DIGITS = 2_000
 _MAX_EXPONENT = 400
@@ -61,13 +65,14 @@ def find_numbers(text: str, decimal_mark: str = ".") -> list[Number]:
 
 def _read(match: re.Match[str], text: str, decimal_mark: str) -> Number:
     unit = (match["unit"] or "").strip()
-    currency = match["currency"] or ""
+    currency = match["currency"] or match["after"] or ""
     percent = unit == "%" or unit.lower().startswith("per")
     digits = _plain_digits(match["digits"], decimal_mark)
     scale = _scale("" if percent else unit, match["scales"] or "", currency)
     exponent = int(re.split(r"[eE^*]", match["exponent"])[-1]) if match["exponent"] else 0
     follow = text[match.end("digits") : match.end("digits") + 1]
-    if digits is None or scale is None or follow.isnumeric() or abs(exponent) > _MAX_EXPONENT:
+    cut = not match["exponent"] and _MORE_DIGITS.match(text, match.end("digits"))
+    if digits is None or scale is None or cut or follow.isnumeric() or abs(exponent) > _MAX_EXPONENT:
         return Number(None, percent, currency)
     value = Decimal(f"{'-' if match['minus'] or match['inner'] else ''}{digits}e{exponent}")
     return Number(value if scale == 1 else _CONTEXT.multiply(value, Decimal(scale)), percent, currency)

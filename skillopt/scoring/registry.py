@@ -30,7 +30,7 @@ SCORERS: Mapping[str, type[Scorer]] = MappingProxyType(
 )
 
 # Part of every fingerprint: raise it whenever an answer could be scored differently than before.
-_RULES_VERSION = 1
+_RULES_VERSION = 2
 
 
 def get_scorer(name: str, **options: Any) -> Scorer:

@@ -67,19 +67,21 @@ class Store:
         """Keep a finished model reply. Raises RunError when the disk refuses it."""
         self._write("INSERT OR REPLACE INTO replies VALUES (?, ?, ?)", (key, stage, _dump(dict(payload))))
 
+    def retire_reply(self, key: str) -> None:
+        """Let the next call under `key` be made again; the reply stays here, and what it cost stays counted."""
+        self._write("UPDATE replies SET key = key || ' ' || hex(randomblob(8)) WHERE key = ?", (key,))
+
     def rollouts(self, item_id: str | None = None) -> Iterator[tuple[str, str, RolloutResult]]:
         """`(split, skill_hash, result)` of every kept rollout, of one item if given, ordered by split and item."""
         where, values = ("", ()) if item_id is None else (" WHERE item_id = ?", (item_id,))
-        with self._lock:
-            query = f"SELECT split, skill_hash, payload FROM rollouts{where} ORDER BY split, item_id, skill_hash, key"
-            rows = self._db.execute(query, values).fetchall()
+        query = f"SELECT split, skill_hash, payload FROM rollouts{where} ORDER BY split, item_id, skill_hash, key"
+        rows = self._rows(query, values)
         for split, skill_hash, payload in rows:
             yield split, skill_hash, RolloutResult.from_dict(json.loads(payload))
 
     def replies(self) -> Iterator[tuple[str, JsonObject]]:
         """`(stage, reply)` of every kept model reply, ordered by stage."""
-        with self._lock:
-            rows = self._db.execute("SELECT stage, payload FROM replies ORDER BY stage, key").fetchall()
+        rows = self._rows("SELECT stage, payload FROM replies ORDER BY stage, key")
         for stage, payload in rows:
             yield stage, json.loads(payload)
 
@@ -93,9 +95,8 @@ class Store:
 
     def _usage(self, table: str) -> Usage:
         total = Usage()
-        with self._lock:
-            for (usage,) in self._db.execute(f"SELECT json_extract(payload, '$.usage') FROM {table}"):
-                total += Usage.from_dict(json.loads(usage)) if usage else Usage()
+        for (usage,) in self._rows(f"SELECT json_extract(payload, '$.usage') FROM {table}"):
+            total += Usage.from_dict(json.loads(usage)) if usage else Usage()
         return total
 
     def close(self) -> None:
@@ -104,12 +105,18 @@ class Store:
             self._db.close()
 
     def _payload(self, query: str, key: str) -> JsonObject | None:
-        with self._lock:
-            row = self._db.execute(query, (key,)).fetchone()
-        if row is None:
+        rows = self._rows(query, (key,))
+        if not rows:
             return None
-        payload: JsonObject = json.loads(row[0])
+        payload: JsonObject = json.loads(rows[0][0])
         return payload
+
+    def _rows(self, query: str, values: tuple[str, ...] = ()) -> list[tuple[Any, ...]]:
+        try:
+            with self._lock:
+                return self._db.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise RunError(f"{self._path}: cannot be read ({error}); run the same command again.") from error
 
     def _write(self, statement: str, row: tuple[str, ...]) -> None:
         try:

@@ -11,6 +11,9 @@ from typing import Any, TextIO
 
 from skillopt.tracking.events import Event
 
+_REPEATED = ("model_error", "rate_limited")  # said once as long as nothing else of the kind is said
+_NOT_RUN = {"errors": "without a score", "cached": "from the store"}
+_SHOWN = 240  # characters of a passing error
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -26,6 +29,7 @@ class ConsoleSink:
         self._stream = stream
         self._bars = bars
         self._bar: Any = None
+        self._last: dict[str, str] = {}
 
     def write(self, event: Event) -> None:
         """Show one event."""
@@ -35,7 +39,8 @@ class ConsoleSink:
         if event.kind in ("rollout_started", "rollout_finished"):
             self._end_bar()
         line = _line(event)
-        if line:
+        if line and (event.kind not in _REPEATED or line != self._last.get(event.kind)):
+            self._last[event.kind] = line
             self._say(line)
 
     def close(self) -> None:
@@ -73,9 +78,10 @@ def _line(event: Event) -> str:
 
 
 def _rollout_finished(data: Mapping[str, Any]) -> str:
-    parts = [f"{data['ok']}/{data['total']} ok"]
-    parts += [f"{data[name]} {name}" for name in ("errors", "cached") if data.get(name)]
-    return f"  {data['purpose']}: {', '.join(parts)}"
+    score = "" if data.get("hard") is None else f"  hard {data['hard']:.4f}"
+    parts = [f"{data['total']} item{'' if data['total'] == 1 else 's'}"]
+    parts += [f"{data[name]} {word}" for name, word in _NOT_RUN.items() if data.get(name)]
+    return f"  {data['purpose']}: {', '.join(parts)}{score}"
 
 
 def _gate(data: Mapping[str, Any]) -> str:
@@ -89,6 +95,21 @@ def _gate(data: Mapping[str, Any]) -> str:
 
 def _step_finished(data: Mapping[str, Any]) -> str:
     return "" if data.get("gated", True) else f"  nothing to gate: {data['action']}"
+
+
+def _model_error(data: Mapping[str, Any]) -> str:
+    """Nothing for an error that ends the command: its message comes last anyway."""
+    if data.get("fatal") or data.get("stage") == "preflight":
+        return ""
+    return f"  failed ({data.get('stage', 'call')}): {data.get('error', '')}: {_clip(str(data.get('message', '')))}"
+
+
+def _rate_limited(data: Mapping[str, Any]) -> str:
+    return f"  rate limited: {data.get('limit', '?')} calls at a time from now on" if data.get("lowered") else ""
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
 def _retry(data: Mapping[str, Any]) -> str:
@@ -111,8 +132,8 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "rollout_finished": _rollout_finished,
     "gate": _gate,
     "model_retry": _retry,
-    "model_error": lambda d: f"  failed ({d.get('stage', 'call')}): {d.get('error', '')}",
-    "rate_limited": lambda d: f"  rate limited: {d.get('limit', '?')} calls at a time from now on",
+    "model_error": _model_error,
+    "rate_limited": _rate_limited,
     "parameter_dropped": lambda d: f"  {d.get('model', 'the model')} does not take {d.get('parameter', '?')}; left out",
     "model_changed": lambda d: f"  warning: answered by {d.get('now', '?')}, before by {d.get('first', '?')}",
     "analyst_failed": lambda d: f"  analyst lost: {d.get('reason', '')}",
@@ -124,5 +145,4 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "notes_added": lambda d: f"  {d['added']} notes added: {d['score_before']:.4f} -> {d['score']:.4f}",
     "step_finished": _step_finished,
     "notice": lambda d: f"note: {d['text']}",
-    "run_stopped": lambda d: f"stopped: {d['reason']}",
 }

@@ -7,7 +7,7 @@
 | epoch_started | epoch, epochs |
 | step_started | step, total_steps, epoch |
 | phase | name (`1/6 ROLLOUT` … `6/6 EVALUATE`), detail |
-| rollout_started, item_done, rollout_finished | purpose, split, done, total, ok, errors, cached |
+| rollout_started, item_done, rollout_finished | purpose, split, done, total, ok, errors, cached, hard (at the end) |
 | model_retry, model_error, rate_limited, parameter_dropped, model_changed | stage, role, wait_s, error … |
 | analyst_failed, merge_fallback, ranking_fallback, edit_dropped | stage, reason |
 | possible_leak | stage, group, found |

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -40,14 +41,12 @@ class Alarm:
                     self._changed.notify()
 
     def _run(self) -> None:
-        try:
-            while (due := self._due()) is not None:
-                for callback in due:
+        while (due := self._due()) is not None:
+            for callback in due:
+                try:
                     callback()
-        except BaseException:
-            with self._changed:
-                self._running = False
-            raise
+                except Exception:  # noqa: BLE001 - reported as Python does for a thread; other deadlines must hold
+                    threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
 
     def _due(self) -> list[Callable[[], None]] | None:
         """Waits for the next entries whose time has come; None, and the thread ends, when no entry is left."""

@@ -26,7 +26,7 @@ class CancelToken:
         self._parent = parent
         self._alarm: Alarm = parent._alarm if parent is not None else Alarm()
         self._event = threading.Event()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may cancel while its own thread registers a callback
         self._callbacks: list[Callable[[], None]] = []
 
     def remaining(self) -> float | None:
@@ -48,12 +48,21 @@ class CancelToken:
         return self.interrupted or self.remaining() == 0.0
 
     def cancel(self) -> None:
-        """End this token, and with it every token below, and run what is registered with `on_cancel`."""
+        """End this token, and with it every token below, and run what is registered with `on_cancel`.
+
+        Every callback is run; what the first one that failed raised is raised then.
+        """
         self._event.set()
         with self._lock:
             callbacks = list(self._callbacks)
+        failed: Exception | None = None
         for callback in callbacks:
-            callback()
+            try:
+                callback()
+            except Exception as error:  # noqa: BLE001 - raised below
+                failed = failed or error
+        if failed is not None:
+            raise failed
 
     def raise_if_cancelled(self) -> None:
         """Raise InterruptedRunError after `cancel()`, DeadlineError after the deadline, else nothing."""
@@ -71,9 +80,14 @@ class CancelToken:
 
     @contextlib.contextmanager
     def on_cancel(self, callback: Callable[[], None]) -> Iterator[None]:
-        """While inside, `callback` runs once from another thread when the token ends."""
+        """While inside, `callback` runs when the token ends, from another thread; at once if it was cancelled before.
+
+        It can run twice, when a deadline and a cancellation meet.
+        """
         left = self.remaining()
         with self._registered(callback), contextlib.nullcontext() if left is None else self._alarm.at(left, callback):
+            if self.interrupted:
+                callback()
             yield
 
     @contextlib.contextmanager

@@ -10,8 +10,8 @@ import contextlib
 import json
 import os
 import re
+import secrets
 import socket
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,20 +31,17 @@ def atomic_write_text(path: Path, text: str) -> None:
     file is then still whole.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", suffix=".tmp", dir=path.parent)
+    # Not a tempfile, which would be private: a run folder is as readable as the person's umask says.
+    temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}.tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
+        with temporary.open("x", encoding="utf-8", newline="") as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
-        # mkstemp makes private files; a run folder is as readable as the person's umask says.
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(temporary).chmod(0o666 & ~mask)
-        Path(temporary).replace(path)
+        temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
-            Path(temporary).unlink()
+            temporary.unlink()
         raise
 
 
@@ -54,11 +51,18 @@ def atomic_write_json(path: Path, value: object) -> None:
 
 
 def append_jsonl(path: Path, value: object) -> None:
-    """Append one JSON line in a single write, so that a kill leaves at most one unfinished last line."""
+    """Append one JSON line in a single write, so that a kill leaves at most one unfinished last line.
+
+    An unfinished line that is there already is ended first, so that it does not take this one with it.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps(value, ensure_ascii=False, allow_nan=False, default=str) + "\n"
-    with path.open("ab") as stream:
-        stream.write(line.encode("utf-8", "replace"))
+    with path.open("a+b") as stream:
+        unfinished = False
+        if stream.seek(0, os.SEEK_END):
+            stream.seek(-1, os.SEEK_END)
+            unfinished = stream.read(1) != b"\n"
+        stream.write(b"\n" * unfinished + line.encode("utf-8", "replace"))
 
 
 def read_text(path: Path) -> str:

@@ -26,7 +26,8 @@ def map_ordered(
     on_done: Callable[[int, R | Exception], None] | None = None,
     stop: CancelToken | None = None,
 ) -> list[R | Exception]:
-    """Results of `fn` for each item, in the order of `items`; an exception is the result of its item.
+    """Results of `fn` for each item, in the order of `items`; an exception is the result of its item
+    (SystemExit and the like as a RuntimeError).
 
     `workers` threads at most. `on_done(index, result)` runs in the caller's thread as each result arrives; when it
     raises, no further item is started and its exception is raised here. When `stop` ends, no further item is
@@ -75,4 +76,7 @@ def _work(
             outcome = fn(items[index])
         except Exception as error:  # noqa: BLE001 - handed to the caller as this item's result
             outcome = error
+        except BaseException as error:  # noqa: BLE001 - `sys.exit()` would end this thread and leave its item open
+            outcome = RuntimeError(f"{type(error).__name__}: {error}")
+            outcome.__cause__ = error
         done.put((index, outcome))

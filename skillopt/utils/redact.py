@@ -14,20 +14,29 @@ _NOT_SECRET = re.compile(
     r"(max|min|total|prompt|completion|cached|reasoning|num|budget)[-_a-z]*tokens?$", re.IGNORECASE
 )
 _PATTERNS = (
-    # "Authorization: Bearer abc", "api_key=abc", '"apiKey": "abc"', "x-api-key: abc"
+    # "Authorization: Bearer abc", "api_key=abc", '"apiKey": "abc"', "x-api-key: abc". A name is tried from its first
+    # character only: one try at each of its hyphens would take time with the square of its length.
     re.compile(
-        r"(?P<label>\b(?:authorization|proxy-authorization|[\w-]*(?:api[-_]?key|access[-_]?token|refresh[-_]?token|"
-        r"client[-_]?secret|password))[\"']?\s*[:=]\s*[\"']?(?:bearer\s+|basic\s+)?)(?P<value>[^\s\"',;}{)]{4,})",
+        r"(?P<label>(?<![\w-])[\w-]*(?:authorization|api[-_]?key|access[-_]?key|access[-_]?token|refresh[-_]?token|"
+        r"client[-_]?secret|password)[\"']?\s*[:=]\s*[\"']?(?:bearer\s+|basic\s+)?)(?P<value>[^\s\"',;}{)]{4,})",
         re.IGNORECASE,
     ),
     re.compile(r"(?P<label>\bbearer\s+)(?P<value>[A-Za-z0-9._~+/=-]{8,})", re.IGNORECASE),
     # Well-known key shapes that need no label.
-    re.compile(r"(?P<label>)(?P<value>\b(?:sk|pk|rk|ghp|gho|ghs|xoxb|xoxp|AKIA|key)[-_][A-Za-z0-9_-]{16,})"),
-    re.compile(r"(?P<label>)(?P<value>\bAKIA[0-9A-Z]{16}\b)"),
-    re.compile(r"(?P<label>)(?P<value>\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,})"),
+    re.compile(
+        r"(?P<label>)(?P<value>\b(?:sk|pk|rk|gh[opsu]|github_pat|glpat|hf|gsk|xai|xoxb|xoxp|AKIA)[-_][A-Za-z0-9_-]{16,})"
+    ),
+    re.compile(r"(?P<label>)(?P<value>\b(?:key-[A-Za-z0-9]{20,}|AIza[A-Za-z0-9_-]{30,}|AKIA[0-9A-Z]{16}\b))"),
+    re.compile(r"(?P<label>)(?P<value>(?<![\w-])eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,})"),
     re.compile(
         r"(?P<label>)(?P<value>-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z))", re.DOTALL
     ),
+)
+
+_USERINFO = re.compile(r"(?<=://)[^/\s?#]+@")
+_QUERY_SECRET = re.compile(
+    r"(?P<name>[?&](?:(?:[\w.-]*[-_.])?(?:api)?(?:key|token|secret|password|auth)|sig|signature|code)=)[^&#\s]+",
+    re.IGNORECASE,
 )
 
 
@@ -53,3 +62,8 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     for pattern in _PATTERNS:
         text = pattern.sub(lambda match: f"{match['label']}{MASK}", text)
     return text
+
+
+def hide_in_addresses(text: str) -> str:
+    """`text` with `[hidden]` for user name and password, and for query values named like a credential, of its URLs."""
+    return _QUERY_SECRET.sub(r"\g<name>[hidden]", _USERINFO.sub("[hidden]@", text))

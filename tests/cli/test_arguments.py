@@ -94,3 +94,20 @@ def test_nothing_heavy_is_imported() -> None:
     environ = {**os.environ, "PYTHONPATH": "."}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environ)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_the_short_help_fits_on_few_screens(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        parse("train", ["-h"])
+    assert caught.value.code == 0
+    shown = capsys.readouterr().out
+    assert len(shown.splitlines()) < 100
+    for flag in ("--skill", "--data", "--plan", "--scorer", "--openai_compatible_base_url", "--help"):
+        assert f"{flag} " in shown
+
+
+def test_a_mistyped_flag_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        parse("train", ["--config", "c.yaml", "--num_epoch", "3"])
+    assert caught.value.code == 2
+    assert "did you mean --num_epochs?" in capsys.readouterr().err

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,9 @@ from typing import Any
 
 import pytest
 from worlds import TOPICS, World
+
+from skillopt.store import Store
+from skillopt.types import RolloutResult
 
 HEAVY = ("openai", "azure", "yaml", "tiktoken", "json_repair", "requests", "tqdm", "pydantic", "tenacity", "rapidfuzz")
 
@@ -114,7 +119,8 @@ def test_the_configuration_is_shown_with_its_sources(world: World) -> None:
     assert "seed: 9  # --cfg-options" in done.stdout
     assert "batch_size: 8  # " in done.stdout
     assert "config.yaml" in done.stdout
-    assert "api_key: 'unset'" in done.stdout
+    assert "api_key: unset" in done.stdout
+    assert f"target.base_url: {world.server.url!r}  # " in done.stdout
 
 
 def test_the_schema_is_one_json_document() -> None:
@@ -166,3 +172,40 @@ def test_the_scripts_are_the_commands(script: str) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "--cfg-options" in done.stdout
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_half_a_surrogate_pair_in_a_reply_can_be_shown(tmp_path: Path, form: list[str]) -> None:
+    with contextlib.closing(Store(tmp_path / "store.sqlite")) as store:
+        row = RolloutResult(id="a", hard=1.0, soft=1.0, trajectory=({"role": "assistant", "content": "é\ud800"},))
+        store.put_rollout("k", row, skill_hash="h", split="val")
+    command = [sys.executable, "-m", "skillopt.cli.main", "show", str(tmp_path), "a", *form]
+    done = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONUTF8": "1"}, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "é?" in done.stdout.decode("utf-8")
+
+
+def test_a_scored_skill_and_a_run_that_has_no_step_are_shown(world: World) -> None:
+    path = skill(world, *TOPICS[:3])
+    assert run("evaluate", "--config", str(world.config()), "--skill", str(path), "--split", "val").returncode == 0
+    shown = run("main", "show", str(world.out_root))
+    assert "hard 0.5000" in shown.stdout, shown.stderr
+    assert json.loads(run("main", "show", str(world.out_root), "--json").stdout)["hard"] == 0.5
+    (world.out_root / "eval_summary.json").unlink()
+    early = run("main", "show", str(world.out_root))
+    assert early.returncode == 2
+    assert "nothing is finished yet; 12 rollouts are kept" in early.stderr
+
+
+def test_a_calibration_is_shown(world: World) -> None:
+    assert run("main", "calibrate", "--config", str(world.config())).returncode == 0
+    assert "The same skill twice on 12 validation items" in run("main", "show", str(world.out_root)).stdout
+
+
+def test_an_address_from_the_environment_is_shown_with_its_source(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = world.config(model={"openai_compatible_base_url": None})
+    monkeypatch.setenv("OPENAI_COMPATIBLE_BASE_URL", "http://me:word@host:1/v1")
+    done = run("main", "config", "show", "--config", str(config))
+    assert "target.base_url: 'http://[hidden]@host:1/v1'  # env OPENAI_COMPATIBLE_BASE_URL" in done.stdout

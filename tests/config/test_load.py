@@ -280,3 +280,9 @@ def test_a_mapping_is_read_as_a_file_is(tmp_path: Path) -> None:
     assert read_mapping({"seed": 5, "edit_budget": 2}).data == {"seed": 5, "edit_budget": 2}
     with pytest.raises(TypeError, match="_base_ must be one file name, not a list"):
         read_mapping({"_base_": ["a.yaml"]})
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "[" * 5000 + "]" * 5000])
+def test_values_that_no_reader_can_hold_are_one_sentence(write: Any, value: str) -> None:
+    with pytest.raises(ConfigError, match=r"config\.yaml: not valid YAML"):
+        load_config(write(f"train: {{seed: {value}}}\n"))

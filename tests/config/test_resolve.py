@@ -507,3 +507,34 @@ def test_config_is_frozen(run: Run) -> None:
         config.train.seed = 3
     with pytest.raises(AttributeError):
         config.label = "x"  # type: ignore[misc]
+
+
+def test_a_folder_name_that_every_system_takes_is_made_of_the_model(monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = resolve(flags={"optimizer_model": "org/llama3:8b?", "env": "jsonl"}, environ={})
+    assert Path(config.env.out_root).parent == tmp_path / "outputs"
+    assert Path(config.env.out_root).name.startswith("skillopt_jsonl_org-llama3-8b-_")
+
+
+def test_no_credential_in_an_address_reaches_the_disk() -> None:
+    address = "https://u:hunt@er2@host/v1?api-key=SECRET1&sig=SECRET2&api-version=3"
+    config = resolve(flags={"openai_compatible_base_url": address, "backend": "openai_compatible"}, environ={})
+    for shown in (json.dumps(config.public()), json.dumps(config.fingerprint_parts())):
+        assert "er2" not in shown
+        assert "SECRET" not in shown
+        assert "https://[hidden]@host/v1" in shown
+        assert "api-version=3" in shown
+
+
+def test_no_credential_inside_a_mapping_of_an_environment_reaches_the_disk() -> None:
+    inside = {"password": "hunter2", "headers": {"Authorization": "Bearer hunter2"}, "max_tokens": 5, "token": ""}
+    config = resolve({"env": {"name": "x:Y", "service": inside, "list": [inside]}}, environ={})
+    for shown in (config.public(), config.fingerprint_parts()):
+        assert "hunter2" not in json.dumps(shown)
+    assert config.public()["service"] == {
+        "password": "[hidden]",
+        "headers": {"Authorization": "[hidden]"},
+        "max_tokens": 5,
+        "token": "",
+    }
+    assert config.env_extras["service"]["password"] == "hunter2"

@@ -224,7 +224,7 @@ def test_a_cut_that_leaves_train_or_val_empty_stops_before_writing(tmp_path):
     out = tmp_path / "out"
     with pytest.raises(DataError, match=r"1 item.* cut 2:1:7 give"):
         load(data_path=str(make_source(tmp_path, 1)), split_output_dir=str(out))
-    with pytest.raises(DataError, match="0 item"):
+    with pytest.raises(DataError, match="holds no items"):
         load(data_path=str(make_source(tmp_path, 0)), split_output_dir=str(out))
     assert not out.exists()
 
@@ -355,3 +355,14 @@ def test_c104_the_audit_is_part_of_the_notices(tmp_path):
     (tmp_path / "train" / "items.json").write_text(json.dumps(items), encoding="utf-8")
     loader = load(split_dir=str(tmp_path), split_mode="split_dir")
     assert any("'all of them' stands in 6 items" in notice for notice in loader.notices)
+
+
+def test_a_split_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(DataError, match="nowhere does not exist"):
+        load(split_mode="split_dir", split_dir=str(tmp_path / "nowhere"))
+
+
+def test_a_split_that_cannot_be_written_is_an_error_of_ours(tmp_path):
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    with pytest.raises(DataError, match="cannot be written here"):
+        load(data_path=str(make_source(tmp_path, 20)), split_output_dir=str(tmp_path / "file" / "out"))

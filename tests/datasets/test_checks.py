@@ -95,3 +95,11 @@ def test_fields_to_ignore():
     }
     assert check_splits(splits) == []
     assert len(check_splits(splits, ignore={"qid"})) == 1
+
+
+def test_an_item_nested_too_deeply_is_named():
+    value = "x"
+    for _ in range(2000):
+        value = [value]
+    with pytest.raises(DataError, match=r"item 'deep'.*nested too deeply"):
+        check_splits({"train": [Item("deep", {"x": value})], "val": [Item("b", {"x": 1})], "test": []})

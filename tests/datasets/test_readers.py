@@ -180,3 +180,10 @@ def test_c101_other_ids_are_kept_and_encoded_for_paths(write, item_id):
     assert read_items(write("ids.json", json.dumps([{"id": item_id}])))[0]["id"] == item_id
     name = safe_name(item_id)
     assert "/" not in name and "\\" not in name and name not in ("..", ".") and len(name) <= 255
+
+
+def test_a_number_that_is_too_large_is_named(write):
+    with pytest.raises(DataError, match="1e999"):
+        read_items(write("a.json", '[{"id": "a", "x": 1e999}]'))
+    with pytest.raises(DataError, match=r"a\.jsonl:1: .*1e999"):
+        read_items(write("a.jsonl", '{"id": "a", "x": 1e999}\n'))

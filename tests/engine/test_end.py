@@ -15,7 +15,7 @@ from skillopt import api
 from skillopt.config.resolve import resolve
 from skillopt.engine.trainer import train
 from skillopt.errors import TooManyErrorsError
-from skillopt.testing import chat_completion
+from skillopt.testing import chat_completion, status
 from skillopt.types import JsonObject
 
 
@@ -89,3 +89,18 @@ def test_a_learning_rate_of_zero_asks_nobody_to_rank(world: World) -> None:
 def test_a_limit_needs_no_other_key(world: World) -> None:
     assert api.plan(world.config(env={"limit": 5})).items == {"train": 5, "val": 5, "test": 5}
     assert run(world, env={"limit": 5}, train={"num_epochs": 1})["total_steps"] == 1
+
+
+def test_a_gain_is_over_the_items_that_both_skills_were_graded_on(make_world: Callable[..., World]) -> None:
+    def reply(request: Mapping[str, Any]) -> Any:
+        learned = "Rule basalt" in text_of(request, "system")
+        return status(500) if learned and "[test-0]" in text_of(request, "user") else answer(request)
+
+    world = make_world(reply)
+    first = world.root / "first.md"
+    first.write_text("- Rule amber: say its secret.\n", encoding="utf-8")
+    limits = {"skill_init": str(first), "max_error_rate": 0.1, "item_retries": 0}
+    summary = run(world, model={"retries": 0}, env=limits)
+    assert (summary["baseline_test_hard"], summary["test_hard"], summary["test_errors"]) == (0.166667, 1.0, 1)
+    assert summary["test_delta_hard"] == summary["final_test_delta_hard"] == 0.909091
+    assert summary["test_comparison"]["mean_difference"] == 0.909091

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from gate_worlds import Draw, Scripted, ScriptedTasks, accepts_of_alike_skills, look_at, make_kit, settings, start
 from gate_worlds import with_section as section
 
 from skillopt.engine.extent import Extent
+from skillopt.engine.finish import finish
 from skillopt.engine.kit import Kit
 from skillopt.engine.state import TrainState
+from skillopt.model.usage import UsageTracker
 from skillopt.types import JsonObject
 
 WORKERS = 4
@@ -230,3 +234,44 @@ def test_alike_skills_are_accepted_in_at_most_alpha_of_2000_runs() -> None:
     strict, paired = accepts_of_alike_skills(2000)
     assert paired <= 0.05
     assert strict > 0.5
+
+
+def failing_for(draw: Draw, *failed: tuple[str, str]) -> Draw:
+    return lambda text, item: None if (text, item) in failed else draw(text, item)
+
+
+def test_what_a_skill_keeps_as_its_score_is_over_all_its_items(kit_of: Callable[..., Kit]) -> None:
+    """An error of the skill before is no gift to the one that replaces it: the next is measured by what is true."""
+    errors = [("old", f"item-{n}") for n in range(36, 40)]
+    kit = kit_of(failing_for(scripted(old=20, new=22, next=23, same=23), *errors))
+    progress = start(kit, "old")
+    progress, seen = look_at(kit, progress, "new", 1)
+    assert (seen.action, seen.current_score, seen.candidate_score) == ("accept_new_best", 20 / 36, 22 / 36)
+    assert progress.current.score == progress.best.score == 22 / 40
+    progress, seen = look_at(kit, progress, "next", 2)
+    assert (seen.action, seen.current_score, seen.candidate_score) == ("accept_new_best", 22 / 40, 23 / 40)
+    progress, seen = look_at(kit, progress, "same", 3)
+    assert (seen.action, progress.current.score) == ("reject", 23 / 40)
+
+
+def test_errors_of_a_candidate_change_nothing_about_the_best(kit_of: Callable[..., Kit]) -> None:
+    """A best skill that is current is measured on the same items as the candidate; else each has a score of its own."""
+    easy = [("new", f"item-{n}") for n in range(4)]
+    kit = kit_of(failing_for(scripted(old=20, new=21, worse=10), *easy, ("worse", "item-39")))
+    progress, seen = look_at(kit, start(kit, "old"), "new", 1)
+    assert (seen.current_score, seen.candidate_score) == (16 / 36, 17 / 36)
+    assert (seen.action, progress.best) == ("accept_new_best", progress.current)
+    worse, old = start(kit, "worse"), start(kit, "old").best
+    progress, seen = look_at(kit, replace(worse, best=replace(old, score=0.475)), "new", 1)
+    assert (seen.candidate_score, progress.current.score) == (17 / 35, 17 / 36)
+    assert (seen.action, progress.best.skill) == ("accept", old.skill)
+
+
+def test_the_last_skill_is_not_promoted_for_leaving_items_out(kit_of: Callable[..., Kit]) -> None:
+    hard = [("last", f"item-{n}") for n in range(36, 40)]
+    kit = kit_of(failing_for(scripted(best=20, last=20), *hard), eval_test=False)
+    kit = replace(kit, session=cast(Any, SimpleNamespace(roles={}, usage=UsageTracker(), prices={})))
+    best, last = start(kit, "best"), start(kit, "last")
+    assert last.current.score == 20 / 36 > best.best.score == 20 / 40
+    after, summary = finish(kit, replace(last, best=best.best), best.best.skill, 0)
+    assert (after.best, summary["best_selection_hard"]) == (best.best, 0.5)

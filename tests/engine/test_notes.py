@@ -18,7 +18,7 @@ from skillopt.engine.kit import SELECTION, Kit
 from skillopt.engine.metering import MeteredSession
 from skillopt.engine.notes import Flushed, flush_notes, notes_folder, skill_aware
 from skillopt.engine.state import Progress, Standing
-from skillopt.optimizer.appendix import notes_of, with_appendix
+from skillopt.optimizer.appendix import notes_of, with_notes
 from skillopt.skill.document import Skill
 from skillopt.types import Patch, RawPatch
 
@@ -30,7 +30,7 @@ def kit_of(world: World, skill: Skill | None = None, **optimizer: Any) -> Iterat
     config = resolve(world.config(optimizer={"use_skill_aware_reflection": True, **optimizer}))
     adapter = setup.prepare(config)
     with setup.open_kit(config, adapter) as kit:
-        skill = skill or with_appendix(Skill.parse(""))
+        skill = skill or with_notes(Skill.parse(""), ())
         scores = kit.evaluate(skill, SELECTION, purpose="baseline", out_dir=kit.folder.baseline)
         score = gate_score(kit, (scores.hard, scores.soft), skill)
         standing = Standing(skill, score, "initial_skill", "skills/skill_v0000.md", scores)
@@ -176,3 +176,8 @@ def test_where_the_current_skill_was_scored(world: World) -> None:
         assert notes_folder(kit, [{"step": 1, "action": "reject"}]) is None
         assert notes_folder(kit, [noted, {"step": 3, "action": "reject"}]) == kit.folder.step(2) / "notes_eval"
         assert notes_folder(kit, [noted, {"step": 3, "action": "accept"}]) is None
+        of_first, of_second = {**noted, "epoch": 1}, {**noted, "step": 4, "epoch": 2}
+        assert notes_folder(kit, [of_first], "slow_update_epoch_01") is None
+        assert notes_folder(kit, [of_first], "step_0002") == kit.folder.step(2) / "notes_eval"
+        later = notes_folder(kit, [of_first, of_second], "slow_update_epoch_01")
+        assert later == kit.folder.step(4) / "notes_eval"

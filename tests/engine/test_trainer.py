@@ -16,11 +16,13 @@ from skillopt.engine.trainer import train
 from skillopt.errors import (
     AuthError,
     BudgetExceededError,
+    ConfigError,
     DataError,
     ModelSetupError,
     ResumeMismatchError,
     RunError,
     RunLockedError,
+    SkillFormatError,
     TooManyErrorsError,
 )
 from skillopt.testing import every, reset, status
@@ -357,7 +359,7 @@ def test_a_folder_in_use_is_refused(world: World) -> None:  # C166
 
 def test_a_folder_that_cannot_be_made_is_refused_before_any_call(world: World) -> None:  # C163
     (world.root / "file").write_text("in the way", encoding="utf-8")
-    with pytest.raises(RunError, match="cannot be written"):
+    with pytest.raises(ConfigError, match="file is a file; name a folder"):
         run(world, env={"out_root": str(world.root / "file" / "run")})
     assert not world.server.requests
 
@@ -397,3 +399,37 @@ def test_accumulation_reflects_on_several_batches_with_the_same_skill(world: Wor
     assert first["rollout_n"] == second["rollout_n"] == 12
     assert [batch["batch_idx"] for batch in first["accumulation_batches"]] == [0, 1]
     assert (world.out_root / "steps" / "step_0001" / "batch_1" / "rollout" / "results.jsonl").exists()
+
+
+def test_the_split_of_a_start_that_failed_is_cut_again(world: World) -> None:
+    rows = "".join(f"t{n},what is special about amber? {n},amber secret\n" for n in range(12))
+    path = world.root / "tasks.csv"
+    ratio = {"split_mode": "ratio", "split_ratio": "1:1:1", "data_path": str(path), "task_type_field": ""}
+    path.write_text(f"id,question,answer\n{rows}bad,q,\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"'bad'.*holds no answer"):
+        run(world, train={"num_epochs": 0}, env=ratio)
+    path.write_text(f"id,question,answer\n{rows}", encoding="utf-8")
+    run(world, train={"num_epochs": 0}, env=ratio)
+    path.write_text(f"id,question,answer\n{rows}more,q,a\n", encoding="utf-8")
+    with pytest.raises(DataError, match="the data file has changed"):
+        run(world, train={"num_epochs": 0}, env=ratio)
+
+
+def test_what_is_no_address_is_refused_before_anything_is_made(world: World) -> None:
+    with pytest.raises(ConfigError, match=r"config.yaml:\d+: the address of openai_compatible .*'localhost:3'"):
+        run(world, model={"openai_compatible_base_url": "localhost:3"})
+    assert not world.out_root.exists()
+
+
+def test_a_skill_with_broken_markers_is_named_with_its_file(world: World) -> None:
+    path = world.root / "SKILL.md"
+    path.write_text("<!-- SLOW_UPDATE_START -->\n", encoding="utf-8")
+    with pytest.raises(SkillFormatError, match=r"SKILL\.md: Line 1"):
+        run(world, env={"skill_init": str(path)})
+
+
+def test_other_settings_are_named_down_to_the_key(world: World) -> None:
+    run(world, train={"num_epochs": 0}, evaluation={"eval_test": False})
+    with pytest.raises(ResumeMismatchError) as caught:
+        run(world, train={"num_epochs": 0}, evaluation={"eval_test": False}, model={"target": "other"})
+    assert 'roles.target.model: was "target-model", now "other"' in str(caught.value)

@@ -318,3 +318,25 @@ def test_order_of_results_is_order_of_items(bench: Any, delays: list[int], worke
     results = run_items(bench.env, rows, "s", context)
     assert ids(results) == [item.id for item in rows]
     assert all(result.hard == 1 for result in results)
+
+
+def test_an_item_whose_code_ends_the_process_is_an_error_of_that_item(bench: Any, items: list[Item]) -> None:
+    def answer(text: str, _: CancelToken) -> str:
+        if text == "q1":
+            raise SystemExit(3)
+        return text.upper()
+
+    results = run_items(bench.env, items, "s", bench.context(bench.session(answer), stop=CancelToken(timeout=20)))
+    assert [result.status for result in results[:3]] == ["ok", "error", "ok"]
+    assert "SystemExit" in results[1].error
+
+
+def test_a_result_that_cannot_be_kept_is_an_error_of_its_item(bench: Any, items: list[Item]) -> None:
+    class Odd(type(bench.env)):  # type: ignore[misc]
+        def result(self, item: Item, *args: Any) -> RolloutResult:
+            result = super().result(item, *args)
+            return replace(result, extras={"table": {(1, 2): 3}}) if item.id == items[0].id else result
+
+    results = run_items(Odd(), items, "s", bench.context(bench.session()))
+    assert [result.status for result in results[:2]] == ["error", "ok"]
+    assert "cannot be kept" in results[0].error

@@ -80,3 +80,15 @@ def test_any_body_gives_an_error_without_secret(body: str, code: int) -> None:
 def test_shown_url_and_clip() -> None:
     assert shown_url("https://u:p@h/v1?key=1") == "https://h/v1"
     assert clip("a\n  b " + "c" * 50, limit=10) == "a b ccccc…"
+
+
+@pytest.mark.parametrize("value", ["1e300", "99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"])
+def test_no_wait_is_longer_than_what_a_system_can_wait(value: str) -> None:
+    seconds = retry_after({"Retry-After": value})
+    assert seconds is not None
+    assert 86_400 < seconds < 4_294_967  # the limit of Windows
+
+
+@pytest.mark.parametrize("url", ["http://u:p@ss@h/v1?key=s", "HTTP://u:p@ss@h/v1"])
+def test_a_shown_address_has_no_part_of_a_password(url: str) -> None:
+    assert shown_url(url).lower() == "http://h/v1"

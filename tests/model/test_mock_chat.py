@@ -83,3 +83,20 @@ def test_without_a_script_the_key_is_named() -> None:
     role = replace(ScriptedModel([]).role(), settings={})
     with pytest.raises(errors.ConfigError, match="mock_chat_script"):
         complete(ModelCall(messages=()), role, CallContext(1.0))
+
+
+@pytest.mark.parametrize("line", [None, '{"match": "(", "text": "x"}', '{"foo": 1}', "not json"])
+def test_a_script_that_cannot_be_used_ends_the_run(tmp_path: Path, line: str | None) -> None:
+    path = tmp_path / "script.jsonl"
+    if line is not None:
+        path.write_text(line, encoding="utf-8")
+    role = RoleConfig(role="target", backend="mock_chat", model="m", settings={"script": str(path)})
+    with pytest.raises(errors.ConfigError, match=r"model.mock_chat_script: .*script.jsonl"):
+        ask(role, "hello")
+
+
+def test_a_line_of_a_script_may_hold_any_character_of_a_text(tmp_path: Path) -> None:
+    path = tmp_path / "script.jsonl"
+    path.write_text('"one\u2028line"\n"two"\n', encoding="utf-8")
+    session = Session({"target": ScriptedModel.from_file(path).role("target")})
+    assert session.ask("target", "", "?", stage="s").text == "one\u2028line"

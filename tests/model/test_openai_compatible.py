@@ -240,3 +240,48 @@ def test_a_body_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("skillopt.model.transport_http.MAX_BODY_BYTES", 1 << 20)
     with LoopbackServer("x" * (2 << 20)) as server, pytest.raises(errors.BadRequestError, match="larger than 1 MiB"):
         ask(server)
+
+
+@pytest.mark.parametrize("base_url", ["http://u:hunt@er2@127.0.0.1:1/v1", "http://u:hunter2@127.0.0.1:99999/v1"])
+def test_no_error_shows_the_password_of_an_address(base_url: str) -> None:
+    with pytest.raises(errors.ModelError) as caught:
+        complete(HELLO, role(base_url), CallContext(2.0))
+    assert "er2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["sk-0123456789\nTAIL", "sk-0123456789…", "two words"])
+def test_a_key_that_no_header_can_hold_is_refused_unsent_and_unshown(key: str) -> None:
+    with LoopbackServer("ok") as server, pytest.raises(errors.AuthError) as caught:
+        ask(server, api_key=key)
+    assert not server.requests
+    assert key not in str(caught.value)
+    assert "TAIL" not in str(caught.value)
+    assert "model.openai_compatible_api_key" in str(caught.value)
+
+
+def test_token_counts_that_are_no_numbers_are_unknown() -> None:
+    body = '{"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": 1e400, "completion_tokens": NaN}}'
+    with LoopbackServer("ok", faults=[garbage(body)]) as server:
+        reply = ask(server)
+    assert reply.text == "x"
+    assert not reply.usage.known
+
+
+@pytest.mark.parametrize("body", ["[" * 100_000, '{"choices":' * 5_000], ids=["lists", "objects"])
+@pytest.mark.parametrize("code", [200, 400])
+def test_a_body_nested_without_end_is_an_error_of_ours(body: str, code: int) -> None:
+    with LoopbackServer("ok", faults=[status(code, body=body)]) as server, pytest.raises(errors.ModelError):
+        ask(server)
+
+
+def test_a_server_that_says_nothing_during_the_tls_handshake_is_left_when_asked() -> None:
+    token = CancelToken()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"https://127.0.0.1:{silent.getsockname()[1]}/v1"
+        timer = threading.Timer(0.2, token.cancel)
+        timer.start()
+        started = time.monotonic()
+        with pytest.raises(errors.InterruptedRunError):
+            complete(HELLO, role(url), CallContext(30.0, token))
+        timer.join()
+    assert time.monotonic() - started < 5

@@ -75,3 +75,11 @@ def test_waits_stay_between_nothing_and_the_longest(attempt: int, first: float, 
 def test_a_wait_asked_for_is_kept_to(asked: float, attempt: int) -> None:
     wait = RetryPolicy().wait_after(errors.RateLimitError("x", asked), attempt)
     assert asked <= wait <= asked * 1.1 + 1e-9
+
+
+@pytest.mark.parametrize("asked", [1e9, 1e300])
+def test_an_absurd_wait_is_refused_like_any_wait_above_the_ceiling(asked: float) -> None:
+    attempt, made = attempts(errors.RateLimitError("slow down", asked))
+    with pytest.raises(errors.RateLimitedUntilError):
+        run(attempt, QUICK, CancelToken(), lambda *_: None)
+    assert made == [1]

@@ -16,6 +16,7 @@ from skillopt.store import Store
 from skillopt.testing import LoopbackServer, ScriptedModel, chat_completion, hang, reset, role, status
 from skillopt.types import Usage
 from skillopt.utils.cancel import CancelToken
+from skillopt.utils.parallel import map_ordered
 
 QUICK = Limits(retry_first_wait_seconds=0.002, retry_longest_wait_seconds=0.01)
 
@@ -457,3 +458,15 @@ def test_unknown_and_missing_backends_are_named() -> None:
         ask(Session({"target": replace(base, backend="mock_chatt")}))
     with pytest.raises(errors.ConfigError, match="not part of this version"):
         ask(Session({"target": replace(base, backend="cursor_exec")}))
+
+
+def test_who_waits_for_a_turn_hears_at_once_that_the_session_has_ended() -> None:
+    with LoopbackServer("ok", faults=[status(429, {"Retry-After": "3600"})]) as server:
+        session = Session({"target": server.role()}, limits=Limits(max_concurrency=1))
+        call = ModelCall(messages=({"role": "user", "content": "x"},))
+        started = time.monotonic()
+        said = map_ordered(lambda _: session.call("target", call, timeout=30), range(4), workers=4)
+        assert time.monotonic() - started < 10
+        assert [type(error) for error in said] == [errors.RateLimitedUntilError] * 4
+        assert len(server.requests) == 1
+        session.close()

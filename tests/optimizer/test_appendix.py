@@ -17,7 +17,6 @@ from skillopt.optimizer.appendix import (
     consolidate_appendix_notes,
     has_appendix_field,
     notes_of,
-    with_appendix,
     with_notes,
 )
 from skillopt.skill.document import Skill
@@ -29,10 +28,10 @@ SLOW = "<!-- SLOW_UPDATE_START -->\nGo slowly.\n<!-- SLOW_UPDATE_END -->\n"
 
 
 def test_an_empty_appendix_is_added_once() -> None:
-    skill = with_appendix(PLAIN)
+    skill = with_notes(PLAIN, ())
     assert has_appendix_field(skill.text)
     assert notes_of(skill) == ()
-    assert with_appendix(skill).text == skill.text
+    assert with_notes(skill, ()).text == skill.text
     assert skill.body.strip() == PLAIN.body.strip()
 
 

@@ -27,6 +27,10 @@ SAME = [
     ("5 kg", "5"),
     ("5 m", "5"),
     ("5m", "5"),
+    ("5million", "5,000,000"),
+    ("1.5million", "1500000"),
+    ("€5", "5 €"),
+    ("5 $", "5"),
     ("50%", "50"),
     ("50 percent", "50%"),
     ("−5", "-5"),
@@ -117,3 +121,20 @@ def test_long_hostile_texts_are_read_quickly():
     ):
         assert get_scorer("numeric")(text, ["5"]).hard == 0
     assert time.perf_counter() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference"),
+    [
+        ("5million", "5"),
+        ("5e12345", "5"),
+        ("5e3kg", "5"),
+        ("5x10", "5"),
+        ("0x10", "0"),
+        ("5€", "$5"),
+        ("5 €", "$5"),
+        ("$5", "5 €"),
+    ],
+)
+def test_half_of_a_number_is_not_the_number(answer: str, reference: str) -> None:
+    assert get_scorer("numeric")(answer, [reference]).hard == 0.0

@@ -42,6 +42,18 @@ def test_rollouts_and_replies_come_back_as_they_were(tmp_path: Path) -> None:
     again.close()
 
 
+def test_a_retired_reply_answers_no_more_and_stays_paid(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store.sqlite")
+    for number in (5, 7):
+        store.put_reply("r", "analyst", {"text": "no JSON", "usage": {"calls": 1, "prompt_tokens": number}})
+        store.retire_reply("r")
+        assert store.get_reply("r") is None
+    store.retire_reply("unknown")
+    assert store.reply_usage() == Usage(calls=2, prompt_tokens=12)
+    assert len(list(store.replies())) == 2
+    store.close()
+
+
 def test_rollouts_of_one_item_are_listed(tmp_path: Path) -> None:
     store = Store(tmp_path / "s")
     store.put_rollout("1", result("a", "x"), skill_hash="s2", split="val")
@@ -94,3 +106,11 @@ def test_a_store_of_a_later_version_is_refused(tmp_path: Path) -> None:
     db.close()
     with pytest.raises(RunError, match="another version"):
         Store(tmp_path / "s")
+
+
+def test_a_file_that_breaks_under_our_hands_is_named(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store.sqlite")
+    store.close()
+    for read in (lambda: store.get_reply("k"), lambda: list(store.rollouts()), store.reply_usage):
+        with pytest.raises(RunError, match=r"store\.sqlite"):
+            read()

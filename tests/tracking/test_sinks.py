@@ -32,12 +32,12 @@ def test_lines_carry_the_words_that_dashboards_look_for() -> None:
     log.emit("step_started", step=2, total_steps=8, epoch=1)
     log.emit("phase", name="1/6 ROLLOUT", detail="20 items")
     log.emit("item_done", purpose="rollout", split="train", done=1, total=20, ok=1, cached=0)
-    log.emit("rollout_finished", purpose="rollout", split="train", total=20, ok=19, errors=1, cached=4)
+    log.emit("rollout_finished", purpose="rollout", split="train", total=20, ok=19, errors=1, cached=4, hard=0.5)
     log.emit("gate", action="accept_new_best", metric="hard", current=0.5, candidate=0.75, best=0.75)
     log.emit("unknown kind", anything=1)
     shown = stream.getvalue()
     assert "BASELINE evaluate\n[EPOCH 1/4]\n[STEP 2/8]\n  1/6 ROLLOUT  20 items\n" in shown
-    assert "rollout: 19/20 ok, 1 errors, 4 cached\n" in shown
+    assert "rollout: 20 items, 1 without a score, 4 from the store  hard 0.5000\n" in shown
     assert "gate: accept_new_best  (hard 0.7500 against 0.5000, best 0.7500)\n" in shown
     assert "unknown" not in shown
 
@@ -56,3 +56,18 @@ def test_bars_are_drawn_on_a_terminal_only() -> None:
     log.close()
     assert "selection" in stream.getvalue()
     assert "note: between" in stream.getvalue()
+
+
+def test_errors_that_pass_are_said_once_and_those_that_end_the_command_are_left_to_it() -> None:
+    stream = io.StringIO()
+    log = EventLog([ConsoleSink(stream, bars=False)])
+    for _ in range(3):
+        log.emit("model_error", stage="rollout", error="TransientError", message="HTTP 500", fatal=False)
+        log.emit("rate_limited", limit=4, lowered=True)
+        log.emit("rate_limited", limit=4, lowered=False)
+    log.emit("model_error", stage="rollout", error="AuthError", message="HTTP 401", fatal=True)
+    log.emit("run_stopped", reason="HTTP 401")
+    assert stream.getvalue().splitlines() == [
+        "  failed (rollout): TransientError: HTTP 500",
+        "  rate limited: 4 calls at a time from now on",
+    ]

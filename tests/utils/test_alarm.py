@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import threading
 
+import pytest
+
 from skillopt.utils.alarm import Alarm
 
 
@@ -48,3 +50,16 @@ def test_an_alarm_is_used_again_after_its_thread_has_ended() -> None:
         called = threading.Event()
         with alarm.at(0.001, called.set):
             assert called.wait(5)
+
+
+def test_a_function_that_fails_is_reported_and_other_deadlines_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    reported: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", lambda args: reported.append(args.exc_type))
+    alarm, called = Alarm(), threading.Event()
+
+    def fail() -> None:
+        raise ValueError("broken")
+
+    with alarm.at(0.01, fail), alarm.at(0.02, called.set):
+        assert called.wait(5)
+    assert reported == [ValueError]

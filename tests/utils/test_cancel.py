@@ -60,3 +60,36 @@ def test_a_callback_is_forgotten_after_its_block() -> None:
         pass
     token.cancel()
     assert not called.is_set()
+
+
+def test_what_is_registered_after_the_end_is_called_too() -> None:
+    parent = CancelToken()
+    parent.cancel()
+    called = threading.Event()
+    with CancelToken(parent=parent).on_cancel(called.set):
+        assert called.wait(5)
+
+
+def test_a_callback_that_fails_does_not_keep_others_from_being_called() -> None:
+    token = CancelToken()
+    called = threading.Event()
+
+    def fail() -> None:
+        raise ValueError("broken")
+
+    with token.on_cancel(fail), token.on_cancel(called.set), pytest.raises(ValueError, match="broken"):
+        token.cancel()
+    assert called.is_set()
+
+
+def test_a_signal_handler_may_cancel_while_its_own_thread_registers() -> None:
+    token = CancelToken()
+    done = threading.Event()
+
+    def interrupted_while_registering() -> None:
+        with token._lock:
+            token.cancel()
+        done.set()
+
+    threading.Thread(target=interrupted_while_registering, daemon=True).start()
+    assert done.wait(5)

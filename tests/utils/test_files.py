@@ -126,3 +126,25 @@ def test_a_second_run_is_refused_and_a_dead_one_is_not_in_the_way(tmp_path: Path
         holder.wait(10)
     with RunLock(tmp_path):
         pass
+
+
+def test_a_line_that_a_kill_cut_short_does_not_take_the_next_one_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    append_jsonl(path, {"n": 1})
+    with path.open("ab") as stream:
+        stream.write(b'{"n": 2, "te')
+    append_jsonl(path, {"n": 3})
+    append_jsonl(path, {"n": 4})
+    assert [row["n"] for row in iter_jsonl(path)] == [1, 3, 4]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no permissions of this kind")
+def test_writing_never_changes_the_mask_of_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = os.umask(0o027)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "umask", lambda _: pytest.fail("other threads make files meanwhile"))
+            atomic_write_text(tmp_path / "a.txt", "x")
+        assert (tmp_path / "a.txt").stat().st_mode & 0o777 == 0o640
+    finally:
+        os.umask(before)

@@ -72,3 +72,15 @@ def test_a_stop_ends_the_wait_for_items_that_hang() -> None:
 def test_a_pool_without_workers_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         map_ordered(str, [1], workers=0)
+
+
+def test_code_that_ends_its_thread_does_not_hold_up_the_rest() -> None:
+    def leave(number: int) -> int:
+        if number == 1:
+            raise SystemExit(3)
+        return number
+
+    zero, left, two = map_ordered(leave, [0, 1, 2], workers=1, stop=CancelToken(timeout=10))
+    assert (zero, two) == (0, 2)
+    assert isinstance(left, RuntimeError)
+    assert "SystemExit" in str(left)

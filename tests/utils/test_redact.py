@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import secrets
+import time
 
 import pytest
 
-from skillopt.utils.redact import MASK, is_secret_name, redact
+from skillopt.utils.redact import MASK, hide_in_addresses, is_secret_name, redact
 
 TOKEN = secrets.token_hex(20)
 
@@ -58,3 +59,39 @@ def test_prose_is_left_alone(text: str) -> None:
 )
 def test_names_of_secrets(name: str, secret: bool) -> None:
     assert is_secret_name(name) is secret
+
+
+@pytest.mark.parametrize(
+    "shape",
+    ["hf_{t}", "gsk_{t}", "xai-{t}", "github_pat_{t}", "glpat-{t}", "AIza{t}", "key-{t}", "aws_secret_access_key={t}"],
+)
+def test_keys_of_other_providers_are_masked(shape: str) -> None:
+    assert TOKEN[:35] not in redact(f"denied for {shape.format(t=TOKEN)} today")
+
+
+@pytest.mark.parametrize("text", ["a key-value-store-of-something", "key_performance_indicators", "the sk-learn docs"])
+def test_words_with_hyphens_are_not_taken_for_keys(text: str) -> None:
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize("piece", ["a-", "eyJ-", "eyJabcdefghij.", "key-", "api_key ", "-----BEGIN "])
+def test_time_grows_with_the_length_of_the_text_and_not_with_its_square(piece: str) -> None:
+    started = time.perf_counter()
+    redact(piece * (200_000 // len(piece)))
+    assert time.perf_counter() - started < 2.0
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("https://u:p@h/v1", "https://[hidden]@h/v1"),
+        ("https://u:p@ss@h/v1", "https://[hidden]@h/v1"),
+        ("https://h/v1?api-version=3&api-key=s1&sig=s2", "https://h/v1?api-version=3&api-key=[hidden]&sig=[hidden]"),
+        ("https://h/v1?key=s1#x", "https://h/v1?key=[hidden]#x"),
+        ("https://h/v1?monkey=1&page=2", "https://h/v1?monkey=1&page=2"),
+        ("write to a@b.org", "write to a@b.org"),
+    ],
+)
+def test_addresses_are_shown_without_credentials(address: str, shown: str) -> None:
+    assert hide_in_addresses(address) == shown
+    assert hide_in_addresses(shown) == shown

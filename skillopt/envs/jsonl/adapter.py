@@ -93,7 +93,8 @@ class JsonlEnv(TaskEnv):
         items = [item for split in SPLIT_NAMES for item in self._rows.items(split)]
         self._choose_fields(list(dict.fromkeys(key for item in items for key in item.data)))
         for item in items:
-            self._template.render(item, self._names)
+            if not self._template.render(item, self._names).strip():
+                raise DataError(f"item {item.id!r}: the prompt is empty; fill in the fields that it uses.")
             self._score.check_references(self.references(item), f"item {item.id!r}, field {self.answer_field!r}")
 
     def get_dataloader(self) -> SplitDataLoader:
@@ -186,6 +187,9 @@ class JsonlEnv(TaskEnv):
 
     def _choose_fields(self, fields: Sequence[str]) -> None:
         choose = partial(_choose, fields, self._rows.notices)
+        for key, usual in (("question_field", "question"), ("answer_field", "answer")):
+            if getattr(self, key) not in (usual, *fields):  # asked for by name, so nothing else will do
+                raise DataError(_no_field(key, getattr(self, key), fields))
         if self.question_field not in fields and _asks(self._template, "question", self.question_field, fields):
             self.question_field = choose("question_field", self.question_field, QUESTION_FIELDS)
         if self.answer_field not in fields:

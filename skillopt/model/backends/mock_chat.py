@@ -13,10 +13,11 @@ not fixed, so give `match` to whatever has to be reproducible.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Protocol, cast
 
-from skillopt.errors import ConfigError
+from skillopt.errors import ConfigError, DataError
 from skillopt.model.replies import check_reply
 from skillopt.model.scripted import ScriptedModel
 from skillopt.model.values import CallContext, ModelCall, ModelReply
@@ -46,4 +47,16 @@ def _script(role: RoleConfig, ctx: CallContext) -> Script:
     if not given:
         raise ConfigError("The backend mock_chat needs a file of replies; set model.mock_chat_script.")
     path = Path(str(given))
-    return ctx.resources.get(("mock_chat", str(path)), lambda: ScriptedModel.from_file(path))
+    return ctx.resources.get(("mock_chat", str(path)), lambda: _read(path))
+
+
+def _read(path: Path) -> Script:
+    """The script in a file; what is wrong with it ends the run, since no call can succeed."""
+    try:
+        return ScriptedModel.from_file(path)
+    except DataError as error:
+        raise ConfigError(f"model.mock_chat_script: {error}") from error
+    except re.error as error:
+        raise ConfigError(
+            f"model.mock_chat_script: {path}: {error.pattern!r} is no regular expression: {error}."
+        ) from error

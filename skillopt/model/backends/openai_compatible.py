@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from skillopt.errors import ModelSetupError, TransientError
-from skillopt.model.classify import Where, clip, error_from_status, shown_url
+from skillopt.errors import AuthError, ModelSetupError, TransientError
+from skillopt.model.classify import MAX_ERROR_CHARS, Where, clip, error_from_status, shown_url
 from skillopt.model.registry import credentials_hint
 from skillopt.model.transport_http import HttpAnswer, HttpPool, HttpRequest
 from skillopt.model.values import CallContext, CompatToolCall, ModelCall, ModelReply, usage_from_openai_usage
@@ -26,6 +26,10 @@ def complete(call: ModelCall, role: RoleConfig, ctx: CallContext) -> ModelReply:
     key = str(role.settings.get("api_key") or "").strip()
     payload = build_payload(call, role, ctx.dropped)
     where = Where(role.role, str(payload["model"]), shown_url(url), credentials_hint(role), _secrets(key, url))
+    if not re.fullmatch(r"[!-~]*", key):
+        raise AuthError(
+            f"The key for {where.short} holds a blank or a character that no key has; mend {where.credentials}."
+        )
     body = json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace")
     pool = ctx.resources.get("http", HttpPool)
     answer = pool.post(HttpRequest(url, body, where, key), timeout=ctx.timeout, cancel=ctx.cancel)
@@ -82,8 +86,8 @@ def parse_reply(answer: HttpAnswer, where: Where) -> ModelReply:
         calls = tuple(_tool_call(c, n) for n, c in enumerate(message.get("tool_calls") or ()))
         refusal = message.get("refusal")
         text = _text(message.get("content")) or _text(refusal)
-    except (ValueError, LookupError, TypeError, AttributeError):
-        said = clip(answer.text, where.secrets, 300)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        said = clip(answer.text[: 16 * MAX_ERROR_CHARS], where.secrets, 300)
         raise TransientError(f"{where.short} answered without a chat completion: {said!r}") from None
     return ModelReply(
         text=text,
@@ -118,6 +122,7 @@ def _tool_call(data: Mapping[str, Any], number: int) -> CompatToolCall:
 
 def _secrets(key: str, url: str) -> tuple[str, ...]:
     """What must not show: the key, and a password or query in the address."""
-    userinfo = re.match(r"https?://([^/@]*)@", url)
+    userinfo = re.match(r"https?://([^/]*)@", url, re.IGNORECASE)
+    name, _, password = userinfo[1].partition(":") if userinfo else ("", "", "")
     query = url.partition("?")[2]
-    return tuple(secret for secret in (key, userinfo[1] if userinfo else "", query) if secret)
+    return tuple(secret for secret in (key, f"{name}:{password}", password, query) if secret.strip(":"))

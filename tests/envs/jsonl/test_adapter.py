@@ -104,7 +104,7 @@ def test_usual_field_names_are_found_with_a_notice(tmp_path: Path) -> None:
     [
         ("id,q,answer", {}, r"env.question_field: the data has no field 'question'; set it to one of id, q, answer"),
         ("id,question,gold", {}, r"env.answer_field: the data has no field 'answer'; set it to one of"),
-        ("id,question,answer", {"answer_field": "solution"}, None),
+        ("id,question,answer", {"answer_field": "solution"}, r"env.answer_field: the data has no field 'solution'"),
         ("id,question,answer", {"task_type_field": "kind"}, r"env.task_type_field: the data has no field 'kind'"),
         ("id,question,answer", {"prompt": "{question} {hint}"}, r"item 't\d': no field 'hint'"),
         ("id,question,answer", {"scorer": "numeric"}, None),
@@ -180,3 +180,14 @@ def test_public_contract_methods(tmp_path: Path, bench: Any) -> None:
 
 def test_configuration_keys() -> None:
     assert {"prompt", "scorer", "scorer_options", "data_path", "exec_timeout", "workers"} <= accepted_keys("jsonl")
+
+
+@pytest.mark.parametrize("key", ["question_field", "answer_field"])
+def test_a_field_that_was_asked_for_by_name_has_to_be_there(tmp_path: Path, key: str) -> None:
+    with pytest.raises(DataError, match=f"env.{key}: the data has no field 'lable'"):
+        ready(tmp_path, **{key: "lable"})
+
+
+def test_an_empty_prompt_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="the prompt is empty"):
+        ready(tmp_path, prompt=" ")
