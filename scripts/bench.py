@@ -15,13 +15,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+from skillopt.model.transport_http import HttpPool, HttpRequest
 from skillopt.tracking.events import Event
 
 ROOT = Path(__file__).parents[1]
@@ -58,7 +59,10 @@ def start_up(runs: int) -> None:
 
 
 def throughput(workers: int, latency: float) -> None:
-    """A training run with a server in another process: calls in flight during rollouts, wall time beside the ideal."""
+    """A training run with a server in another process: calls in flight during rollouts, wall time beside the ideal.
+
+    A call is in flight from the moment it is handed to the transport until its answer is read.
+    """
     sys.path[:0] = [str(ROOT / "tests")]
     from worlds import World, write_data
 
@@ -66,16 +70,17 @@ def throughput(workers: int, latency: float) -> None:
     from skillopt.engine.trainer import train
 
     phases = _Phases()
-    with tempfile.TemporaryDirectory() as folder, _server(latency) as (url, served):
+    with tempfile.TemporaryDirectory() as folder, _server(latency) as url, _watched_calls() as calls:
         world = World(Path(folder), cast(Any, SimpleNamespace(url=url)))
         write_data(world.root / "data", train=120, val=100, test=200)
         config = world.config(
-            train={"num_epochs": 4, "batch_size": 40}, env={"workers": workers}, gradient={"failure_only": True}
+            train={"num_epochs": 4, "batch_size": 40},
+            env={"workers": workers},
+            gradient={"failure_only": True, "analyst_workers": 16},
         )
         begun = time.monotonic()
         train(resolve(config), sinks=[phases])
         wall = time.monotonic() - begun
-        calls = served()
     print(f"{len(calls)} target calls in {len(phases.done)} rollouts and evaluations, {latency * 1000:.0f} ms each")
     waiting = [(phase.begun, max(begun for begun, _ in calls if begun <= phase.ended)) for phase in phases.done]
     whole = [(phase.begun, phase.ended) for phase in phases.done]
@@ -84,6 +89,27 @@ def throughput(workers: int, latency: float) -> None:
     print(f"mean calls in flight    {_in_flight(calls, waiting):7.1f}     of {workers}, while items wait for a worker")
     print(f"  to the last answer    {_in_flight(calls, whole):7.1f}     where rounds of {workers} allow {most:.1f}")
     print(f"wall time               {wall:7.2f} s   {wall / ideal:5.2f}x the {ideal:.2f} s of the target calls alone")
+
+
+@contextlib.contextmanager
+def _watched_calls() -> Iterator[list[tuple[float, float]]]:
+    """When each call to the target began and ended, seen from the caller."""
+    seen: list[tuple[float, float]] = []
+    post = HttpPool.post
+
+    def timed(pool: HttpPool, request: HttpRequest, **options: Any) -> Any:
+        begun = time.monotonic()
+        try:
+            return post(pool, request, **options)
+        finally:
+            if b"target-model" in request.body and b"Reply with: ok" not in request.body:
+                seen.append((begun, time.monotonic()))
+
+    HttpPool.post = timed  # type: ignore[method-assign, assignment]
+    try:
+        yield seen
+    finally:
+        HttpPool.post = post  # type: ignore[method-assign]
 
 
 def _in_flight(calls: Sequence[tuple[float, float]], windows: Sequence[tuple[float, float]]) -> float:
@@ -119,19 +145,14 @@ class _Phases:
 
 
 @contextlib.contextmanager
-def _server(latency: float) -> Iterator[tuple[str, Callable[[], list[tuple[float, float]]]]]:
-    """The address of the world's server in a process of its own, and a function: when target calls came and went."""
+def _server(latency: float) -> Iterator[str]:
+    """The address of the world's server, in a process of its own."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, latency), daemon=True)
     process.start()
-
-    def served() -> list[tuple[float, float]]:
-        ours.send("served")
-        return cast("list[tuple[float, float]]", ours.recv())
-
     try:
-        yield ours.recv(), served
+        yield ours.recv()
     finally:
         process.terminate()
         process.join()
@@ -139,23 +160,13 @@ def _server(latency: float) -> Iterator[tuple[str, Callable[[], list[tuple[float
 
 def _serve(pipe: Connection, latency: float) -> None:
     sys.path[:0] = [str(ROOT / "tests")]
-    from worlds import answer, text_of
+    from worlds import answer
 
     from skillopt.testing import LoopbackServer
 
-    answered: dict[int, float] = {}
-
-    def reply(body: Mapping[str, Any]) -> str:
-        text = answer(body)
-        answered[id(body)] = time.monotonic()
-        return text
-
-    with LoopbackServer(reply, latency=latency) as server:
+    with LoopbackServer(answer, latency=latency) as server:
         pipe.send(server.url)
-        pipe.recv()
-        mine = [r for r in server.requests if r.body["model"] == "target-model"]
-        calls = [r for r in mine if "Reply with: ok" not in text_of(r.body, "user")]
-        pipe.send([(call.time, answered[id(call.body)]) for call in calls])
+        pipe.recv()  # until the end of the process
 
 
 def _seconds(command: Sequence[str]) -> float:

@@ -61,7 +61,7 @@ class HttpPool:
 
     def __init__(self, size: int = 64) -> None:
         self._session = requests.Session()
-        self._environment: dict[str, dict[str, Any]] = {}
+        self._ways: dict[tuple[str, str], _Way] = {}
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, _CuttableAdapter(pool_connections=8, pool_maxsize=size, max_retries=0))
 
@@ -95,12 +95,9 @@ class HttpPool:
         self._session.close()
 
     def _exchange(self, request: HttpRequest, timeout: float) -> HttpAnswer:
-        post = requests.Request("POST", request.url, _HEADERS, data=request.body, auth=_Bearer(request.key)).prepare()
-        response = self._session.send(
-            post,
-            timeout=(min(CONNECT_SECONDS, timeout), timeout + 1.0),
-            allow_redirects=False,
-            **self._settings(request.url),
+        way = self._way(request)
+        response = way.adapter.send(
+            way.message(request.body), timeout=(min(CONNECT_SECONDS, timeout), timeout + 1.0), **way.settings
         )
         with response:
             limit = MAX_BODY_BYTES if response.ok else 16 * MAX_ERROR_CHARS
@@ -109,11 +106,30 @@ class HttpPool:
             raise BadRequestError(f"The answer of {request.where.short} is larger than {MAX_BODY_BYTES >> 20} MiB.")
         return HttpAnswer(response.status_code, dict(response.headers), body.decode("utf-8", "replace"))
 
-    def _settings(self, url: str) -> dict[str, Any]:
-        """Proxies and certificates for an address, read from the environment once: it takes as long as a request."""
-        if url not in self._environment:
-            self._environment[url] = dict(self._session.merge_environment_settings(url, {}, True, None, None))
-        return self._environment[url]
+    def _way(self, request: HttpRequest) -> _Way:
+        """How messages get to an address, found out once: it takes as long as sending one."""
+        mark = (request.url, request.key)
+        if mark not in self._ways:
+            head = requests.Request("POST", request.url, _HEADERS, data=b"", auth=_Bearer(request.key)).prepare()
+            settings = dict(self._session.merge_environment_settings(request.url, {}, True, None, None))
+            self._ways[mark] = _Way(self._session.get_adapter(request.url), head, settings)
+        return self._ways[mark]
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """The adapter of an address, the message without its body, and proxies and certificates from the environment."""
+
+    adapter: requests.adapters.BaseAdapter = field(repr=False)
+    head: requests.PreparedRequest = field(repr=False)
+    settings: Mapping[str, Any] = field(repr=False)
+
+    def message(self, body: bytes) -> requests.PreparedRequest:
+        """The message with a body."""
+        message = self.head.copy()
+        message.body = body
+        message.headers["Content-Length"] = str(len(body))
+        return message
 
 
 def _read(response: requests.Response, limit: int) -> bytes:
