@@ -75,8 +75,9 @@ def _load(name: str, target: str) -> type[EnvAdapter]:
         cls = getattr(importlib.import_module(module_name.strip()), attribute.strip())
     except MissingExtraError:
         raise
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"env.name: {name!r} ({target}) cannot be imported: {error}") from error
+    except Exception as error:
+        kind = "" if isinstance(error, (ImportError, AttributeError)) else f"{type(error).__name__}: "
+        raise ConfigError(f"env.name: {name!r} ({target}) cannot be imported: {kind}{error}") from error
     if not (isinstance(cls, type) and issubclass(cls, EnvAdapter)):
         raise ConfigError(f"env.name: {target} is not a subclass of skillopt.envs.base.EnvAdapter.")
     return cls

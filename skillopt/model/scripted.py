@@ -43,7 +43,8 @@ class ScriptedModel:
 
     A function `(call) -> str | ModelReply | Exception | dict` depends on nothing but the call, so it gives the same run
     with any number of workers. A list answers by `match` first (see `skillopt.model.backends.mock_chat`), then in the
-    order of the calls. `calls` holds every call made, in order of arrival. Raised exceptions are those of the script.
+    order of the calls. `calls` holds every call made, in order of arrival. Errors of ours that a script raises or
+    gives are raised as they are; anything else that a function raises becomes a ModelError.
 
         model = ScriptedModel(lambda call: "Paris" if "France" in call.last_user else "?")
         session = Session({"target": model.role("target")})
@@ -83,11 +84,21 @@ class ScriptedModel:
         """A role that is answered by this script."""
         return RoleConfig(role=role, backend="mock_chat", model=model, settings={"script": self, **settings})
 
+    def _ask_function(self, call: ModelCall) -> Any:
+        if self._function is None:
+            return None
+        try:
+            return self._function(call)
+        except errors.SkillOptError:
+            raise
+        except Exception as error:
+            raise errors.ModelError(f"{self._name}: the function raised {type(error).__name__}: {error}") from error
+
     def reply(self, call: ModelCall, ctx: CallContext) -> ModelReply:  # noqa: ARG002 - a backend's signature
         """The reply to one call. Raises what the script says, and ModelSetupError when a list is used up."""
         with self._lock:
             self.calls.append(call)
-        given = self._function(call) if self._function is not None else None
+        given = self._ask_function(call)
         answer = self._from_list(call) if given is None else _line(given, self._name).answer
         if isinstance(answer, Exception):
             raise answer

@@ -93,6 +93,18 @@ def test_the_real_import_error_is_shown(plugin: Path) -> None:
         get_env_class("wrong")
 
 
+@pytest.mark.parametrize(
+    ("code", "said"), [("def (", "SyntaxError"), ("x = y", "NameError: name 'y'"), ("1 / 0", "Zero")]
+)
+def test_a_module_that_cannot_run_is_named_with_its_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, said: str
+) -> None:
+    (tmp_path / "lame_env.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ConfigError, match=f"lame_env.*cannot be imported: {said}"):
+        get_env_class("lame_env:Env")
+
+
 def test_a_required_key_without_value_is_named(plugin: Path) -> None:
     with pytest.raises(ConfigError, match=r"'shop' needs env.data_path"):
         make_adapter({"env": "shop"})

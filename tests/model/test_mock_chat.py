@@ -40,6 +40,11 @@ def test_a_function_sees_the_call() -> None:
     assert ask(model.role(), "abc") == ["cbas"]
 
 
+def test_what_a_function_raises_is_a_model_error() -> None:
+    with pytest.raises(errors.ModelError, match="raised ZeroDivisionError: division by zero"):
+        ask(ScriptedModel(lambda _: 1 / 0).role(), "a")
+
+
 def test_errors_are_raised_and_retried_like_real_ones() -> None:
     model = ScriptedModel([{"error": "rate_limit", "retry_after": 0.001}, "ok", ValueError("boom")])
     assert ask(model.role(), "a") == ["ok"]
