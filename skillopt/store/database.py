@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -41,10 +42,11 @@ class Store:
             self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=30)
         except sqlite3.Error as error:
             raise _unusable(path, error) from error
+        self._release = weakref.finalize(self, self._db.close)  # also when nobody calls close()
         try:
             _prepare(self._db, path)
         except BaseException as error:
-            self._db.close()
+            self._release()
             if isinstance(error, sqlite3.Error):
                 raise _unusable(path, error) from error
             raise
@@ -102,7 +104,7 @@ class Store:
     def close(self) -> None:
         """Release the file."""
         with self._lock:
-            self._db.close()
+            self._release()
 
     def _payload(self, query: str, key: str) -> JsonObject | None:
         rows = self._rows(query, (key,))

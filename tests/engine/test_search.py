@@ -34,5 +34,8 @@ def test_no_call_of_a_search_is_repeated(searches: dict[str, list[Search]]) -> N
     assert [run.repeated for runs in searches.values() for run in runs] == [0] * 10
 
 
-def test_a_server_on_loopback_sees_the_same_search(searches: dict[str, list[Search]], tmp_path: Path) -> None:
-    assert search("efficient", SearchWorld(0), tmp_path, loopback=True) == searches["efficient"][0]
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in SEEDS[1:])])
+def test_a_server_on_loopback_sees_the_same_search(
+    searches: dict[str, list[Search]], tmp_path: Path, seed: int
+) -> None:
+    assert search("efficient", SearchWorld(seed), tmp_path, loopback=True) == searches["efficient"][seed]
