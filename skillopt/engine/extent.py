@@ -39,13 +39,16 @@ def _looks(config: RunConfig, steps: int) -> int:
     """The most looks that a run of these settings is expected to take; the paired gate shares its error budget by it.
 
     One a step; with edit screening another one for each edit of the budget, since edits whose union is refused are
-    looked at one by one; one at the end of each epoch but the first for a gated slow update. A step that takes more
-    (an unlimited edit budget) leaves less for the later ones, never more for all.
+    looked at one by one; one at the end of each epoch but the first for a gated slow update; one at the end of the run
+    where something may become current past the gate. A step that takes more (an unlimited edit budget) leaves less for
+    the later ones, never more for all.
     """
     optimizer = config.optimizer
     per_step = 1 + optimizer.learning_rate if optimizer.screen_edits else 1
-    slow = optimizer.use_slow_update and optimizer.slow_update_gate_with_selection
-    looks: int = steps * per_step + (config.train.num_epochs - 1 if slow else 0)
+    gated = optimizer.slow_update_gate_with_selection
+    slow = config.train.num_epochs - 1 if optimizer.use_slow_update and gated else 0
+    past_the_gate = (optimizer.use_slow_update and not gated) or optimizer.use_skill_aware_reflection
+    looks: int = steps * per_step + slow + int(past_the_gate)
     return max(1, looks)
 
 

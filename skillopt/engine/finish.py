@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import skillopt
-from skillopt.engine.gating import gate_score
+from skillopt.engine.gating import counted, gate_score, next_share
 from skillopt.engine.kit import SELECTION, TEST, Kit
 from skillopt.engine.setup import paid
 from skillopt.engine.state import Progress
@@ -69,7 +69,8 @@ def _selection(kit: Kit, progress: Progress, initial: Skill, final: Evaluation) 
 def _final_selection(kit: Kit, progress: Progress) -> tuple[Progress, Evaluation]:
     """Score the last skill once more (from the store unless an item has no score yet); promote it if it is better.
 
-    Last and best skill are compared on the items that both were graded on.
+    Last and best skill are compared on the items that both were graded on. Under the paired gate this is a look like
+    any other: it takes its share of the error budget, and a gain that is not significant promotes nothing.
     """
     current, best = progress.current, progress.best
     scored = kit.evaluate(current.skill, SELECTION, purpose="final selection", out_dir=kit.folder.final_selection)
@@ -78,7 +79,12 @@ def _final_selection(kit: Kit, progress: Progress) -> tuple[Progress, Evaluation
     held = kit.evaluate(best.skill, SELECTION, purpose="best", out_dir=kit.folder.best_selection)
     shared = common_items(held, scored)
     score, bar = gate_score(kit, scored.on(shared), current.skill), gate_score(kit, held.on(shared), best.skill)
-    decision = evaluate_gate("current", score, "best", bar, "best", bar, progress.best_step, progress.step)
+    share = next_share(kit, progress)
+    significant = share is None or compare(held, scored, measure=kit.gate_score).p_value <= share
+    decision = evaluate_gate(
+        "current", score, "best", bar, "best", bar, progress.best_step, progress.step, significant=significant
+    )
+    progress = counted(kit, progress, share)
     if not decision.accepted:
         return progress, scored
     own = gate_score(kit, (scored.hard, scored.soft), current.skill)

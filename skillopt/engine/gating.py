@@ -101,8 +101,7 @@ def look(kit: Kit, progress: Progress, candidate: Candidate, out_dir: Path) -> t
     """
     against = _bar(kit, progress, candidate.skill)
     scored = kit.evaluate(candidate.skill, SELECTION, purpose="selection", out_dir=out_dir, against=against)
-    budget = ErrorBudget(kit.config.evaluation.gate_alpha, progress.looks, progress.alpha_spent)
-    share = budget.share(extent_of(kit.config, kit.adapter).looks) if _is_paired(kit) else None
+    share = next_share(kit, progress)
     seen = _judge(kit, progress, candidate, scored, share)
     kit.emit(
         "gate",
@@ -120,13 +119,25 @@ def look(kit: Kit, progress: Progress, candidate: Candidate, out_dir: Path) -> t
     )
     if seen.accepted:
         warn_oversized(kit.emit, candidate.skill, progress.current.skill)
-    spent = budget.after(share or 0.0)
-    return replace(_moved(kit, progress, candidate, seen), looks=spent.looks, alpha_spent=spent.spent), seen
+    return counted(kit, _moved(kit, progress, candidate, seen), share), seen
 
 
-def _is_paired(kit: Kit) -> bool:
+def next_share(kit: Kit, progress: Progress) -> float | None:
+    """What the next look may take of the run's error budget; None where the gate asks for no significance."""
     settings = kit.config.evaluation
-    return bool(settings.use_gate and settings.gate_policy == "paired")
+    if not settings.use_gate or settings.gate_policy != "paired":
+        return None
+    return _budget(kit, progress).share(extent_of(kit.config, kit.adapter).looks)
+
+
+def counted(kit: Kit, progress: Progress, share: float | None) -> Progress:
+    """The progress after one more look that took this share."""
+    spent = _budget(kit, progress).after(share or 0.0)
+    return replace(progress, looks=spent.looks, alpha_spent=spent.spent)
+
+
+def _budget(kit: Kit, progress: Progress) -> ErrorBudget:
+    return ErrorBudget(kit.config.evaluation.gate_alpha, progress.looks, progress.alpha_spent)
 
 
 def _bar(kit: Kit, progress: Progress, skill: Skill) -> Bar | None:

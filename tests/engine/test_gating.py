@@ -175,7 +175,8 @@ def test_looks_beyond_the_plan_have_nothing_left_to_spend(kit_of: Callable[..., 
     [
         ({}, 8),
         ({"screen_edits": True, "learning_rate": 4}, 40),
-        ({"use_slow_update": True}, 8),
+        ({"use_slow_update": True}, 9),
+        ({"use_skill_aware_reflection": True}, 9),
         ({"use_slow_update": True, "slow_update_gate_with_selection": True}, 9),
     ],
 )
@@ -275,3 +276,18 @@ def test_the_last_skill_is_not_promoted_for_leaving_items_out(kit_of: Callable[.
     assert last.current.score == 20 / 36 > best.best.score == 20 / 40
     after, summary = finish(kit, replace(last, best=best.best), best.best.skill, 0)
     assert (after.best, summary["best_selection_hard"]) == (best.best, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("policy", "last", "promoted"), [("strict", 22, True), ("paired", 22, False), ("paired", 36, True)]
+)
+def test_the_last_skill_is_promoted_by_the_rules_of_the_gate(
+    kit_of: Callable[..., Kit], policy: str, last: int, promoted: bool
+) -> None:
+    """What became current past the gate may become best at the end, if the gate's evidence is there."""
+    kit = kit_of(scripted(best=20, last=last), gate_policy=policy, eval_test=False)
+    kit = replace(kit, session=cast(Any, SimpleNamespace(roles={}, usage=UsageTracker(), prices={})))
+    best = start(kit, "best").best
+    after, _ = finish(kit, replace(start(kit, "last"), best=best), best.skill, 0)
+    assert (after.best.skill.text == "last") is promoted
+    assert after.alpha_spent <= 0.05
