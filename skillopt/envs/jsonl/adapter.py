@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,6 +22,7 @@ from skillopt.utils.files import read_text
 
 QUESTION_FIELDS = ("question", "input", "prompt", "text", "query")
 ANSWER_FIELDS = ("answer", "answers", "label", "target", "output", "reference")
+_MARKED_NUMBER = re.compile(r"(?=.*[-.%])[-+]?[\d,]*\.?\d+ ?%?")
 _RULES_VERSION = 1  # raise it whenever the same row, settings and reply could end in another result
 
 
@@ -96,6 +98,7 @@ class JsonlEnv(TaskEnv):
             if not self._template.render(item, self._names).strip():
                 raise DataError(f"item {item.id!r}: the prompt is empty; fill in the fields that it uses.")
             self._score.check_references(self.references(item), f"item {item.id!r}, field {self.answer_field!r}")
+        self._notice_numbers()
 
     def get_dataloader(self) -> SplitDataLoader:
         """The loader of the rows."""
@@ -152,6 +155,17 @@ class JsonlEnv(TaskEnv):
     def grader_literals(self) -> Sequence[str]:
         """The references of all items for the scorer `contains`."""
         return self._all_references() if self.scorer == "contains" else ()
+
+    def _notice_numbers(self) -> None:
+        """Say it when answers are numbers whose points, signs and per cents the scorer does not look at."""
+        squad = self.scorer in ("exact", "f1") and (self.scorer_options or {}).get("normalize", "squad") == "squad"
+        references = self._all_references()
+        numbers = sum(bool(_MARKED_NUMBER.fullmatch(reference.strip())) for reference in references)
+        if squad and 2 * numbers >= len(references):
+            self._rows.notices.append(
+                f"Most answers are numbers, but the scorer {self.scorer} ignores punctuation: 1.5 is as good as 15, "
+                "and -5 as 5; env.scorer=numeric compares their values."
+            )
 
     def _all_references(self) -> list[str]:
         items = (item for split in SPLIT_NAMES for item in self._rows.items(split))

@@ -118,6 +118,26 @@ def test_rows_are_checked_before_any_call(tmp_path: Path, header: str, settings:
         ready(tmp_path, header, **settings)
 
 
+@pytest.mark.parametrize(
+    ("answers", "settings", "said"),
+    [
+        (["1.5", "-5", "12 %"], {}, True),
+        (["1.5", "-5", "12 %"], {"scorer": "numeric"}, False),
+        (["1.5", "-5", "12 %"], {"scorer_options": {"normalize": "casefold"}}, False),
+        (["15", "5", "2"], {}, False),
+        (["Oslo", "Bern", "-5"], {}, False),
+    ],
+)
+def test_numbers_that_the_scorer_does_not_read_as_such_are_mentioned(
+    tmp_path: Path, answers: list[str], settings: dict[str, Any], said: bool
+) -> None:
+    rows = [{"id": f"r{n}", "question": f"q{n}", "answer": answers[n % 3]} for n in range(30)]
+    (tmp_path / "numbers.json").write_text(json.dumps(rows), encoding="utf-8")
+    env = JsonlEnv(data_path=str(tmp_path / "numbers.json"), **settings)
+    env.setup({})
+    assert any("env.scorer=numeric" in notice for notice in env.get_dataloader().notices) is said
+
+
 def test_references_that_no_answer_can_match_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text("".join(json.dumps({"question": f"q{n}", "answer": "many"}) + "\n" for n in range(4)), "utf-8")
