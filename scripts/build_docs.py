@@ -28,10 +28,12 @@ nav:
 
 def main() -> int:
     """Write pages, then build; the exit code of the build."""
+    from skillopt.config.envfile import env_example
     from skillopt.config.reference import configuration_page
     from skillopt.utils.files import atomic_write_text
 
     atomic_write_text(ROOT / "docs" / "reference" / "configuration.md", configuration_page())
+    atomic_write_text(ROOT / ".env.example", env_example())
     build = ROOT / "build"
     config = build / "mkdocs.yml"
     atomic_write_text(config, SITE.format(docs=ROOT / "docs", site=build / "site"))

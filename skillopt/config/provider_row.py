@@ -38,11 +38,6 @@ class ProviderField:
     secret: bool = False
     changes_result: bool = True
 
-    @property
-    def per_role(self) -> bool:
-        """True when each role can have its own value."""
-        return bool(self.role_key)
-
     def keys_for(self, role: str) -> tuple[str, ...]:
         """Names in the section `model`, most specific first."""
         names = (self.role_key.format(role=role), self.key, self.legacy_key)

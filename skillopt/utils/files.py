@@ -12,7 +12,6 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -138,16 +137,3 @@ class RunLock:
             return f"process {owner['pid']} on {owner['host']}"
         except (OSError, ValueError, KeyError, TypeError):
             return "process unknown"
-
-
-def iter_jsonl(path: Path) -> Iterator[Any]:
-    """Values of a JSON Lines file that we wrote; an unfinished last line (a kill while writing) is left out."""
-    if not path.exists():
-        return
-    with path.open(encoding="utf-8", errors="replace") as stream:
-        for line in stream:
-            if line.endswith("\n") and line.strip():
-                try:
-                    yield json.loads(line)
-                except ValueError:
-                    continue
