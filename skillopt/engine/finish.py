@@ -24,9 +24,9 @@ from skillopt.utils.files import atomic_write_json, atomic_write_text
 
 def finish(kit: Kit, progress: Progress, initial: Skill, total_steps: int) -> tuple[Progress, JsonObject]:
     """Final selection check, test evaluations and summary. Returns the last progress and the summary."""
-    progress, final = _final_selection(kit, progress)
+    progress, final, best = _final_selection(kit, progress)
     atomic_write_text(kit.folder.best_skill, progress.best.skill.text)
-    summary = _summary(kit, progress, total_steps) | _selection(kit, progress, initial, final)
+    summary = _summary(kit, progress, total_steps) | _selection(kit, progress, initial, final, best)
     _save(kit, summary)
     if kit.config.evaluation.eval_test and _has_tests(kit):
         tested = {}
@@ -47,12 +47,9 @@ def _gain(before: Evaluation, after: Evaluation) -> float:
     return round(after.on(shared)[0] - before.on(shared)[0], 6)
 
 
-def _selection(kit: Kit, progress: Progress, initial: Skill, final: Evaluation) -> JsonObject:
+def _selection(kit: Kit, progress: Progress, initial: Skill, final: Evaluation, best: Evaluation) -> JsonObject:
     """Scores on the selection split: the initial, the best and the last skill, and what the first two differ by."""
     baseline = kit.evaluate(initial, SELECTION, purpose="baseline", out_dir=kit.folder.baseline)
-    best = final
-    if progress.best.skill.hash != progress.current.skill.hash:
-        best = kit.evaluate(progress.best.skill, SELECTION, purpose="best", out_dir=kit.folder.best_selection)
     return {
         "baseline_selection_hard": round(progress.baseline[0], 6),
         "baseline_selection_soft": round(progress.baseline[1], 6),
@@ -66,16 +63,17 @@ def _selection(kit: Kit, progress: Progress, initial: Skill, final: Evaluation) 
     }
 
 
-def _final_selection(kit: Kit, progress: Progress) -> tuple[Progress, Evaluation]:
+def _final_selection(kit: Kit, progress: Progress) -> tuple[Progress, Evaluation, Evaluation]:
     """Score the last skill once more (from the store unless an item has no score yet); promote it if it is better.
 
-    Last and best skill are compared on the items that both were graded on. Under the paired gate this is a look like
-    any other: it takes its share of the error budget, and a gain that is not significant promotes nothing.
+    Returns the progress, and the evaluations of the last skill and of what is best after that. Last and best skill are
+    compared on the items that both were graded on. Under the paired gate this is a look like any other: it takes its
+    share of the error budget, and a gain that is not significant promotes nothing.
     """
     current, best = progress.current, progress.best
     scored = kit.evaluate(current.skill, SELECTION, purpose="final selection", out_dir=kit.folder.final_selection)
     if current.skill.hash == best.skill.hash:
-        return progress, scored
+        return progress, scored, scored
     held = kit.evaluate(best.skill, SELECTION, purpose="best", out_dir=kit.folder.best_selection)
     shared = common_items(held, scored)
     score, bar = gate_score(kit, scored.on(shared), current.skill), gate_score(kit, held.on(shared), best.skill)
@@ -86,9 +84,9 @@ def _final_selection(kit: Kit, progress: Progress) -> tuple[Progress, Evaluation
     )
     progress = counted(kit, progress, share)
     if not decision.accepted:
-        return progress, scored
+        return progress, scored, held
     own = gate_score(kit, (scored.hard, scored.soft), current.skill)
-    return replace(progress, best=replace(current, score=own), best_step=progress.step), scored
+    return replace(progress, best=replace(current, score=own), best_step=progress.step), scored, scored
 
 
 def _has_tests(kit: Kit) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from skillopt.engine.bounds import warn_oversized
 from skillopt.engine.extent import extent_of
 from skillopt.engine.kit import SELECTION, Kit
-from skillopt.engine.state import Progress, Standing
+from skillopt.engine.state import Progress, Standing, TrainState
 from skillopt.evaluation.early_stop import Bar, Means
 from skillopt.evaluation.evaluate import Evaluation, common_items, compare
 from skillopt.evaluation.gate import GateResult, evaluate_gate, flips
@@ -122,7 +122,7 @@ def look(kit: Kit, progress: Progress, candidate: Candidate, out_dir: Path) -> t
     return counted(kit, _moved(kit, progress, candidate, seen), share), seen
 
 
-def next_share(kit: Kit, progress: Progress) -> float | None:
+def next_share(kit: Kit, progress: Progress | TrainState) -> float | None:
     """What the next look may take of the run's error budget; None where the gate asks for no significance."""
     settings = kit.config.evaluation
     if not settings.use_gate or settings.gate_policy != "paired":
@@ -136,7 +136,7 @@ def counted(kit: Kit, progress: Progress, share: float | None) -> Progress:
     return replace(progress, looks=spent.looks, alpha_spent=spent.spent)
 
 
-def _budget(kit: Kit, progress: Progress) -> ErrorBudget:
+def _budget(kit: Kit, progress: Progress | TrainState) -> ErrorBudget:
     return ErrorBudget(kit.config.evaluation.gate_alpha, progress.looks, progress.alpha_spent)
 
 

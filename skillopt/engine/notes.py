@@ -20,13 +20,13 @@ from skillopt.engine.state import Progress, Standing
 from skillopt.gradient.skill_aware import SkillAware
 from skillopt.optimizer.appendix import add_notes, consolidate_appendix_notes, notes_of, with_notes
 from skillopt.prompts.asking import Asks
+from skillopt.prompts.modes import FULL_REWRITE
 from skillopt.skill.document import Skill
 from skillopt.types import JsonObject, RawPatch, Usage
 from skillopt.utils.files import atomic_write_json, atomic_write_text
 
 FOLDER = "notes_eval"
 ACCEPTED = "accepted_skill.md"
-_FULL_REWRITE = "full_rewrite_minibatch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Flushed:
 def skill_aware(config: RunConfig, skill: Skill) -> SkillAware | None:
     """How analysts that look at `skill` sort failures; None when they do not (switched off, or whole rewrites)."""
     optimizer = config.optimizer
-    if not optimizer.use_skill_aware_reflection or optimizer.skill_update_mode == _FULL_REWRITE:
+    if not optimizer.use_skill_aware_reflection or optimizer.skill_update_mode == FULL_REWRITE.name:
         return None
     return SkillAware(optimizer.skill_aware_appendix_source != "failure_only", notes_of(skill))
 

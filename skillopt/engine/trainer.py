@@ -18,14 +18,13 @@ from skillopt.engine.bounds import warn_oversized
 from skillopt.engine.epoch import EpochEnd, Memory, end_epoch, load_memory, render_meta_context
 from skillopt.engine.extent import Extent, extent_of
 from skillopt.engine.finish import finish
-from skillopt.engine.gating import gate_score
+from skillopt.engine.gating import gate_score, next_share
 from skillopt.engine.kit import SELECTION, Kit
 from skillopt.engine.notes import notes_folder
 from skillopt.engine.state import Progress, Saved, Standing, load_progress, save_progress
 from skillopt.engine.step import StepPlan, run_step
 from skillopt.envs.base import EnvAdapter
 from skillopt.errors import DataError, SkillOptError
-from skillopt.evaluation.stats import ErrorBudget
 from skillopt.optimizer.step_buffer import StepEntry
 from skillopt.skill.document import Skill
 from skillopt.tracking.events import Sink
@@ -109,11 +108,8 @@ class _Run:
 
     def _tell_of_spent_gate(self, saved: Saved | None) -> None:
         """Nobody should pay for looks that cannot accept: those of a run that was made longer after all were taken."""
-        settings = self.kit.config.evaluation
-        if saved is None or not settings.use_gate or settings.gate_policy != "paired":
-            return
-        budget = ErrorBudget(settings.gate_alpha, saved.state.looks, saved.state.alpha_spent)
-        if budget.share(self.extent.looks) < NO_SHARE:
+        share = None if saved is None else next_share(self.kit, saved.state)
+        if share is not None and share < NO_SHARE:
             self.kit.emit(
                 "notice",
                 text="The error budget of the paired gate (evaluation.gate_alpha) is used up by the looks of this run: "

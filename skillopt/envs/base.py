@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from skillopt.envs import references
 from skillopt.envs.fingerprint import default_fingerprint, package_folder
+from skillopt.prompts.modes import PATCH, UPDATE_MODES
 from skillopt.types import Item, JsonObject, RolloutResult
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from skillopt.envs.chat import Chat
     from skillopt.model.values import ModelReply
     from skillopt.scoring import Score
-
-_MODE_SUFFIX = {"rewrite_from_suggestions": "_rewrite", "full_rewrite_minibatch": "_full_rewrite"}
 
 
 class EnvAdapter(ABC):
@@ -141,8 +140,8 @@ class EnvAdapter(ABC):
         folder = package_folder(type(self))
         if folder is None:
             return None
-        suffix = _MODE_SUFFIX.get(str(self._cfg.get("skill_update_mode", "")), "")
-        path = folder / "prompts" / f"{name}{suffix}.md"
+        mode = UPDATE_MODES.get(str(self._cfg.get("skill_update_mode", "")), PATCH)
+        path = folder / "prompts" / f"{name}{mode.suffix}.md"
         return path.read_text(encoding="utf-8") if path.is_file() else None
 
 

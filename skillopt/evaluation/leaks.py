@@ -185,11 +185,6 @@ class HeldOut:
         )
 
 
-def check_leaks(candidate: Skill, current: Skill, held_out: HeldOut) -> tuple[str, ...]:
-    """Reasons to refuse `candidate`, for a person to read; empty when it adds nothing that it must not hold."""
-    return tuple(leak.reason for leak in find_new_leaks(candidate, current, held_out) if leak.refuses)
-
-
 def find_new_leaks(candidate: Skill, current: Skill, held_out: HeldOut) -> tuple[Leak, ...]:
     """What `candidate` holds and `current` does not, each once, ids first.
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillopt.evaluation.leaks import HeldOut, KnownItem, check_leaks, find_new_leaks, is_telling_id
+from skillopt.evaluation.leaks import HeldOut, KnownItem, find_new_leaks, is_telling_id
 from skillopt.skill.document import Skill
 
 ITEMS = (
@@ -22,6 +22,11 @@ ITEMS = (
 )
 HELD = HeldOut.of_items(ITEMS, patterns=[r"(?i)^SKILL:\s*billing$", r"\d+", "billing"], literals=["TOTAL:", "yes"])
 EMPTY = Skill.parse("")
+
+
+def check_leaks(candidate: Skill, current: Skill, held_out: HeldOut) -> tuple[str, ...]:
+    """Reasons to refuse the candidate; empty when it adds nothing that it must not hold."""
+    return tuple(leak.reason for leak in find_new_leaks(candidate, current, held_out) if leak.refuses)
 
 
 def reasons(text: str, current: str = "") -> tuple[str, ...]:

@@ -94,11 +94,14 @@ class JsonlEnv(TaskEnv):
         self._rows.setup(dict(cfg))
         items = [item for split in SPLIT_NAMES for item in self._rows.items(split)]
         self._choose_fields(list(dict.fromkeys(key for item in items for key in item.data)))
+        references: list[str] = []
         for item in items:
             if not self._template.render(item, self._names).strip():
                 raise DataError(f"item {item.id!r}: the prompt is empty; fill in the fields that it uses.")
-            self._score.check_references(self.references(item), f"item {item.id!r}, field {self.answer_field!r}")
-        self._notice_numbers()
+            accepted = self.references(item)
+            self._score.check_references(accepted, f"item {item.id!r}, field {self.answer_field!r}")
+            references += accepted
+        self._notice_numbers(references)
 
     def get_dataloader(self) -> SplitDataLoader:
         """The loader of the rows."""
@@ -156,10 +159,9 @@ class JsonlEnv(TaskEnv):
         """The references of all items for the scorer `contains`."""
         return self._all_references() if self.scorer == "contains" else ()
 
-    def _notice_numbers(self) -> None:
+    def _notice_numbers(self, references: Sequence[str]) -> None:
         """Say it when answers are numbers whose points, signs and per cents the scorer does not look at."""
         squad = self.scorer in ("exact", "f1") and (self.scorer_options or {}).get("normalize", "squad") == "squad"
-        references = self._all_references()
         numbers = sum(bool(_MARKED_NUMBER.fullmatch(reference.strip())) for reference in references)
         if squad and 2 * numbers >= len(references):
             self._rows.notices.append(
