@@ -8,7 +8,8 @@ from collections.abc import Iterable
 MASK = "[REDACTED]"
 
 _NAME = re.compile(
-    r"(api[-_]?key|access[-_]?key|token|secret|password|passwd|credential|authorization)s?$", re.IGNORECASE
+    r"(api[-_]?key|access[-_]?key|token|secret|password|passwd|credential|authorization)s?$|bearer[-_]?token",
+    re.IGNORECASE,
 )
 _NOT_SECRET = re.compile(
     r"(max|min|total|prompt|completion|cached|reasoning|num|budget)[-_a-z]*tokens?$", re.IGNORECASE
