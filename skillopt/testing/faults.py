@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Kind = Literal["status", "reset", "hang", "trickle", "garbage"]
+Kind = Literal["status", "reset", "hang", "trickle", "stall", "garbage"]
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault. `seconds`: how long to hang, or the pause between two bytes of a trickle."""
+    """One fault. `seconds`: how long to hang or stall, or the pause between two bytes of a trickle."""
 
     kind: Kind
     code: int = 200
@@ -47,6 +47,11 @@ def hang(seconds: float = 60.0) -> Fault:
 def trickle(pause: float = 0.3) -> Fault:
     """Send the headers, then one byte after each pause, without end."""
     return Fault("trickle", seconds=pause)
+
+
+def stall(seconds: float = 60.0) -> Fault:
+    """Send the headers and half of the body, say nothing for so long, then break the connection."""
+    return Fault("stall", seconds=seconds)
 
 
 def garbage(body: str = "<html>not JSON</html>") -> Fault:

@@ -1,4 +1,4 @@
-"""A real HTTP server on 127.0.0.1 that speaks Chat Completions, with faults on request."""
+"""A real HTTP server on 127.0.0.1 that speaks Chat Completions, Azure's paths and the Responses API, with faults."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
+from skillopt.testing.bodies import chat_completion, responses_body
 from skillopt.testing.faults import Fault, Faults
+from skillopt.testing.roles import role
 from skillopt.types import JsonObject, RoleConfig
 
 Reply = str | Mapping[str, Any]
@@ -22,7 +25,10 @@ ReplyFunction = Callable[[JsonObject], Reply]
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
-    """One request as it arrived. `in_flight`: requests being served at that moment, this one included."""
+    """One request as it arrived. `in_flight`: requests being served at that moment, this one included.
+
+    `path` holds the query too; `route` is the part before it and `query` its names and values.
+    """
 
     number: int
     path: str
@@ -32,56 +38,42 @@ class RecordedRequest:
     in_flight: int
 
     @property
+    def route(self) -> str:
+        """The path without the query."""
+        return urlsplit(self.path).path
+
+    @property
+    def query(self) -> dict[str, str]:
+        """Names and values of the query."""
+        return dict(parse_qsl(urlsplit(self.path).query, keep_blank_values=True))
+
+    @property
+    def key(self) -> str:
+        """The key that came with it, as `Authorization: Bearer` or as `api-key`; empty when none did."""
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        bearer = headers.get("authorization", "")
+        return bearer.removeprefix("Bearer ") if bearer.startswith("Bearer ") else headers.get("api-key", "")
+
+    @property
+    def responses(self) -> bool:
+        """True for a request to the Responses API, False for Chat Completions."""
+        return self.route.endswith("/responses")
+
+    @property
     def last_user(self) -> str:
         """Content of the last user message."""
-        messages = self.body.get("messages") or []
+        messages = self.body.get("messages") or self.body.get("input") or []
         return next((str(m.get("content")) for m in reversed(messages) if m.get("role") == "user"), "")
 
 
-def chat_completion(
-    text: str | None,
-    *,
-    finish_reason: str = "stop",
-    model: str = "loopback",
-    usage: Mapping[str, Any] | None = None,
-    **message: Any,
-) -> JsonObject:
-    """A Chat Completions body. Further keywords (`reasoning_content`, `tool_calls`, `refusal`) go into the message."""
-    counts = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15} if usage is None else dict(usage)
-    return {
-        "id": "chatcmpl-loopback",
-        "object": "chat.completion",
-        "model": model,
-        "choices": [
-            {
-                "index": 0,
-                "finish_reason": finish_reason,
-                "message": {"role": "assistant", "content": text, **message},
-            }
-        ],
-        "usage": counts,
-    }
-
-
-def role(url: str, role: str = "target", *, model: str = "loopback", **settings: Any) -> RoleConfig:
-    """A role of the backend `openai_compatible` at `url`."""
-    return RoleConfig(
-        role=role,
-        backend="openai_compatible",
-        model=model,
-        settings={"base_url": url, "api_key": "", "timeout_seconds": 10.0, **settings},
-        secrets=frozenset({"api_key"}),
-        result_settings=frozenset({"base_url", "temperature", "max_tokens"}),
-    )
-
-
 class LoopbackServer:
-    """A Chat Completions server for tests.
+    """A server for tests that answers `…/chat/completions` and `…/responses`, below `/v1` and below Azure's paths.
 
-    `reply`: function of the request's JSON, giving a text or a whole body (see `chat_completion`). `faults`: what goes
-    wrong, as a list (first request, second, …; None for a proper reply) or a function of the request's number.
-    `latency`: seconds before each reply. `max_in_flight`: more requests at once are answered 429, with
-    `retry-after-ms` when it is given. `key`: other keys are answered 401.
+    `reply`: function of the request's JSON, giving a text or a whole body (see `chat_completion` and
+    `responses_body`). `faults`: what goes wrong, as a list (first request, second, …; None for a proper reply) or a
+    function of the request's number.
+    `latency`: seconds before each reply. `max_in_flight`: more requests at once are answered 429, with `retry-after-ms`
+    or `Retry-After` (whole seconds) when one is given. `key`: other keys are answered 401.
 
         with LoopbackServer(lambda request: "42", faults=[reset()]) as server:
             session = Session({"target": server.role("target")})
@@ -97,10 +89,13 @@ class LoopbackServer:
         latency: float = 0.0,
         max_in_flight: int | None = None,
         retry_after_ms: int | None = None,
+        retry_after: int | None = None,
         key: str | None = None,
     ) -> None:
         self._reply, self._faults, self._latency = reply, faults, latency
-        self._max_in_flight, self._retry_after_ms, self._key = max_in_flight, retry_after_ms, key
+        self._max_in_flight, self._key = max_in_flight, key
+        waits = {"retry-after-ms": retry_after_ms, "Retry-After": retry_after}
+        self._asked = {name: str(value) for name, value in waits.items() if value is not None}
         self._lock = threading.Lock()
         self._in_flight = 0
         self._closing = threading.Event()
@@ -127,7 +122,7 @@ class LoopbackServer:
         return max((request.in_flight for request in self.requests), default=0)
 
     def role(self, role_name: str = "target", *, model: str = "loopback", **settings: Any) -> RoleConfig:
-        """A role of the backend `openai_compatible` at this server."""
+        """A role at this server: of `openai_compatible`, or of another backend named as `backend="qwen_chat"`."""
         return role(self.url, role_name, model=model, **settings)
 
     def close(self) -> None:
@@ -154,18 +149,18 @@ class LoopbackServer:
         """The body of the proper reply."""
         self.pause(self._latency)
         reply = self._reply(request.body) if callable(self._reply) else self._reply
-        return chat_completion(reply) if isinstance(reply, str) else dict(reply)
+        make = responses_body if request.responses else chat_completion
+        return make(reply) if isinstance(reply, str) else dict(reply)
 
     def pause(self, seconds: float) -> bool:
         """Wait; True when the server is closing."""
         return self._closing.wait(seconds) if seconds > 0 else self._closing.is_set()
 
     def _refusal(self, request: RecordedRequest) -> Fault | None:
-        if self._key is not None and request.headers.get("Authorization") != f"Bearer {self._key}":
+        if self._key is not None and request.key != self._key:
             return Fault("status", 401, {}, '{"error": {"message": "Incorrect API key provided"}}')
         if self._max_in_flight is not None and request.in_flight > self._max_in_flight:
-            asked = {} if self._retry_after_ms is None else {"retry-after-ms": str(self._retry_after_ms)}
-            return Fault("status", 429, asked, '{"error": {"message": "Too many requests at once"}}')
+            return Fault("status", 429, self._asked, '{"error": {"message": "Too many requests at once"}}')
         return None
 
     def _scripted(self, number: int) -> Fault | None:
@@ -201,7 +196,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(*answer)
 
     def _answer(self, request: RecordedRequest) -> tuple[int, Mapping[str, str], str]:
-        if not request.path.endswith("/chat/completions"):
+        if not request.route.endswith(("/chat/completions", "/responses")):
             return 404, {}, '{"error": {"message": "no such path"}}'
         return 200, {}, json.dumps(self.server.owner.answer(request), ensure_ascii=False)
 
@@ -213,17 +208,29 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.owner.pause(fault.seconds)
         if fault.kind == "trickle":
             self._trickle(fault.seconds)
+        if fault.kind == "stall":
+            self._stall(fault.seconds)
         self.close_connection = True
         # Linger of zero: the client sees a reset, not an orderly end.
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.connection.close()
         return None
 
-    def _trickle(self, pause: float) -> None:
+    def _stall(self, seconds: float) -> None:
+        half = json.dumps(chat_completion("half")).encode()[:100]
+        self._begin(2 * len(half))
+        self.wfile.write(half)
+        self.wfile.flush()
+        self.server.owner.pause(seconds)
+
+    def _begin(self, length: int) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", "1000000")
+        self.send_header("Content-Length", str(length))
         self.end_headers()
+
+    def _trickle(self, pause: float) -> None:
+        self._begin(1_000_000)
         while not self.server.owner.pause(pause):
             self.wfile.write(b" ")
             self.wfile.flush()

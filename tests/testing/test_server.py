@@ -8,7 +8,18 @@ import time
 import pytest
 import requests
 
-from skillopt.testing import LoopbackServer, chat_completion, every, garbage, hang, reset, role, status
+from skillopt.testing import (
+    LoopbackServer,
+    chat_completion,
+    every,
+    garbage,
+    hang,
+    reset,
+    responses_body,
+    role,
+    stall,
+    status,
+)
 
 
 def post(
@@ -85,3 +96,70 @@ def test_role_points_at_the_server_and_hides_the_key() -> None:
     assert (made.role, made.backend, made.settings["base_url"]) == ("optimizer", "openai_compatible", "http://h/v1")
     assert "very-secret" not in repr(made)
     assert made.fingerprint == role("http://h/v1", "target", model="m", api_key="other").fingerprint
+
+
+AZURE_PATH = "/openai/deployments/my%20model/chat/completions?api-version=2024-12-01-preview"
+
+
+def azure_post(server: LoopbackServer, path: str, body: dict[str, object], **headers: str) -> requests.Response:
+    return requests.post(server.url.removesuffix("/v1") + path, json=body, headers=headers, timeout=5)
+
+
+def test_azure_paths_and_both_kinds_of_key() -> None:
+    body = {"messages": [{"role": "user", "content": "hi"}]}
+    with LoopbackServer("hello", key="k") as server:
+        answer = azure_post(server, AZURE_PATH, body, **{"api-key": "k"})
+        assert answer.json()["choices"][0]["message"]["content"] == "hello"
+        assert azure_post(server, AZURE_PATH, body, Authorization="Bearer k").status_code == 200
+        for headers in (
+            {"api-key": "other"},
+            {"Authorization": "k"},
+            {"Authorization": "Bearer other", "api-key": "k"},
+        ):
+            assert azure_post(server, AZURE_PATH, body, **headers).status_code == 401
+    first = server.requests[0]
+    assert (first.path, first.route, first.query, first.key, first.responses) == (
+        AZURE_PATH,
+        AZURE_PATH.partition("?")[0],
+        {"api-version": "2024-12-01-preview"},
+        "k",
+        False,
+    )
+
+
+@pytest.mark.parametrize("path", ["/v1/responses", "/openai/responses?api-version=1"])
+def test_responses_paths(path: str) -> None:
+    body = {"input": [{"role": "user", "content": "hi"}, {"type": "function_call", "call_id": "c"}]}
+    with LoopbackServer(lambda request: "hello") as server:
+        answer = azure_post(server, path, body).json()
+    assert answer == responses_body("hello")
+    assert answer["output"][0]["content"][0]["text"] == "hello"
+    assert server.requests[0].last_user == "hi" and server.requests[0].responses
+
+
+@pytest.mark.parametrize("backend", ["openai_compatible", "openai_chat", "qwen_chat", "minimax_chat"])
+def test_roles_of_every_dialect(backend: str) -> None:
+    with LoopbackServer() as server:
+        made = server.role("optimizer", backend=backend, api_key="very-secret")
+    address = made.settings["endpoint" if backend == "openai_chat" else "base_url"]
+    assert address == server.url.removesuffix("/v1" if backend == "openai_chat" else "")
+    assert (made.backend, made.role, made.model) == (backend, "optimizer", "loopback")
+    assert "very-secret" not in repr(made) and made.secrets == {"api_key"}
+
+
+def test_a_role_of_a_compatible_azure_mode_gets_the_base_address() -> None:
+    made = role("http://h/v1", backend="openai_chat", auth_mode="compat")
+    assert (made.settings["endpoint"], made.settings["auth_mode"]) == ("http://h/v1", "compat")
+
+
+def test_half_of_a_body_and_then_nothing() -> None:
+    with LoopbackServer("ok", faults=[stall(0.05)]) as server:
+        with pytest.raises(requests.exceptions.RequestException):
+            post(server)
+        assert post(server).status_code == 200
+
+
+def test_what_is_above_its_room_is_told_when_to_come_again() -> None:
+    with LoopbackServer("ok", max_in_flight=0, retry_after=2) as server:
+        answer = post(server)
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "2")
