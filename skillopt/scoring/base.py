@@ -5,10 +5,14 @@ Knows nothing of any single way to compare; each scorer adds one `_compare`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from skillopt.errors import DataError
+
+Mode = Literal["strict", "paper"]
+"""Whose rules score an answer: `strict` ours, `paper` the published formula with its flaws."""
 
 _SHOWN = 80
 
@@ -20,6 +24,15 @@ class Score:
     hard: float
     soft: float
     feedback: str = ""
+
+
+RIGHT = Score(1.0, 1.0, "correct.")
+
+
+def best_of(scores: Iterable[Score]) -> Score:
+    """The best score, by hard, then soft, then order; no scores, no marks."""
+    nothing = Score(0.0, 0.0, "the item has no reference answer.")
+    return max(scores, key=lambda score: (score.hard, score.soft), default=nothing)
 
 
 def shorten(text: str, limit: int = _SHOWN) -> str:
@@ -48,12 +61,12 @@ class Scorer:
             references = (references,)
         blank = any(not reference.strip() for reference in references)
         if not answer.strip():
-            return Score(1.0, 1.0, "correct.") if blank else Score(0.0, 0.0, "the answer is empty.")
+            return RIGHT if blank else Score(0.0, 0.0, "the answer is empty.")
         filled = [reference for reference in references if reference.strip()] or self._without_references()
         if not filled:
             why = f"expected an empty answer, got {shorten(answer)}." if blank else "the item has no reference answer."
             return Score(0.0, 0.0, why)
-        return max((self._compare(answer, reference) for reference in filled), key=lambda s: (s.hard, s.soft))
+        return best_of(self._compare(answer, reference) for reference in filled)
 
     def check_references(self, references: Sequence[str], where: str = "item") -> None:
         """Raise DataError, naming `where`, if this scorer could never accept an answer for these references."""
@@ -74,4 +87,24 @@ class Scorer:
         return ""
 
     def _compare(self, answer: str, reference: str) -> Score:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkScorer(Scorer):
+    """A scorer with a published formula beside its own rules.
+
+    `mode`: `strict` (default) keeps the rules of every scorer; `paper` repeats the published formula, also where that
+    gives marks for nothing, so that published numbers can be compared.
+    """
+
+    mode: Mode = "strict"
+
+    def __call__(self, answer: str, references: Sequence[str]) -> Score:
+        """Score `answer` against the best of `references`, by the rules of `mode`."""
+        if self.mode == "paper":
+            return self._published(answer, references)
+        return Scorer.__call__(self, answer, references)
+
+    def _published(self, answer: str, references: Sequence[str]) -> Score:
         raise NotImplementedError

@@ -6,11 +6,12 @@ import re
 from dataclasses import dataclass
 
 from skillopt.errors import ConfigError
-from skillopt.scoring.base import Score, Scorer, expected_got
+from skillopt.scoring.base import RIGHT, Score, Scorer, expected_got
 from skillopt.scoring.normalize import casefold_text, squad_text
 
 _MARKER = re.compile(r"(?:\b(?:answer|choice|option)\b(?:\s+is\b)?\s*:?\s*)+", re.IGNORECASE)
 _WRAPPING = " \t\r\n*_`\"'“”‘’()[]{}<>.,:;!$"
+_SIGNS = re.compile(r"[+=<>≤≥≠^/%]|(?<!\w)[-−](?=[\w.(])|(?<=\s)[-−](?=\s)|(?<=[0-9])\.(?=[0-9])|(?<![\w.])\.(?=[0-9])")
 _BOXED = re.compile(r"\\(?:boxed|text|textbf)\s*\{([^{}]*)\}")
 
 
@@ -24,7 +25,8 @@ class Choice(Scorer):
     "choice", or is a capital letter standing by itself in a sentence (a capital A or I before a lower-case word is a
     word, not a letter, except before and, as, because, is, or, since). What follows "answer" goes before the rest of
     the text. Two different letters are ambiguous and wrong. Without a letter the whole answer is compared with the
-    option's text (SQuAD normal form). Denials are not understood: "not B" names B.
+    option's text: in SQuAD normal form, and with the same signs of arithmetic, such as minus, less than, decimal point.
+    Denials are not understood: "not B" names B.
 
     `letters`: the labels that exist, in capitals, default A to J.
     """
@@ -37,21 +39,20 @@ class Choice(Scorer):
 
     def _compare(self, answer: str, reference: str) -> Score:
         if casefold_text(answer) == casefold_text(reference):
-            return Score(1.0, 1.0, "correct.")
+            return RIGHT
         wanted, wanted_text = self._split_label(reference)
         part = _answer_part(answer)
-        if wanted_text and squad_text(wanted_text) == squad_text(part):
-            return Score(1.0, 1.0, "correct.")
+        if wanted_text and _same_text(wanted_text, part):
+            return RIGHT
         given = self._letters_in(part)
         if len(given) > 1:
             note = f"names {', '.join(sorted(given))}; give one letter only"
             return Score(0.0, 0.0, expected_got(reference, answer, note))
         label, text = self._split_label(part)
+        wrong = Score(0.0, 0.0, expected_got(reference, answer))
         if given and wanted:
-            right = given == {wanted}
-        else:
-            right = bool(wanted_text and label) and squad_text(wanted_text) == squad_text(text)
-        return Score(1.0, 1.0, "correct.") if right else Score(0.0, 0.0, expected_got(reference, answer))
+            return RIGHT if given == {wanted} else wrong
+        return RIGHT if wanted_text and label and _same_text(wanted_text, text) else wrong
 
     def _split_label(self, text: str) -> tuple[str, str]:
         """Letter and text of `B. Paris`; the letter is empty if the text has none."""
@@ -81,6 +82,10 @@ class Choice(Scorer):
         if label:
             found.add(label)
         return {letter for letter in found if letter in self.letters}
+
+
+def _same_text(left: str, right: str) -> bool:
+    return squad_text(left) == squad_text(right) and _SIGNS.findall(left) == _SIGNS.findall(right)
 
 
 def _answer_part(text: str) -> str:

@@ -27,10 +27,14 @@ def casefold_text(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold()).split())
 
 
+def squad_script(text: str) -> str:
+    """What the SQuAD script itself makes of `text`; empty where it leaves nothing."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_DELETE)).split())
+
+
 def squad_text(text: str) -> str:
     """The SQuAD normal form; the `casefold` form if that leaves nothing."""
-    bare = unicodedata.normalize("NFC", text).lower().translate(_DELETE)
-    return " ".join(_ARTICLES.sub(" ", bare).split()) or casefold_text(text)
+    return squad_script(unicodedata.normalize("NFC", text)) or casefold_text(text)
 
 
 def normalize(text: str, form: Normalization) -> str:

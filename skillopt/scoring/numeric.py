@@ -16,7 +16,7 @@ from decimal import Context, Decimal
 from typing import Literal
 
 from skillopt.errors import ConfigError
-from skillopt.scoring.base import Score, Scorer, expected_got
+from skillopt.scoring.base import RIGHT, Score, Scorer, expected_got
 from skillopt.scoring.normalize import casefold_text
 
 _SCALES = {
@@ -51,16 +51,41 @@ _MAX_SCALE = 10**30
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number found in a text. `value` is None if it cannot be read; `percent`: a per cent sign follows it."""
+    """A number found in a text.
+
+    `value` is None if it cannot be read, and has `scale`, the factor of `million` and the like, in it already;
+    `percent`: a per cent sign follows it.
+    """
 
     value: Decimal | None
     percent: bool = False
     currency: str = ""
+    scale: int = 1
 
 
 def find_numbers(text: str, decimal_mark: str = ".") -> list[Number]:
     """Every number in `text`, in order; see the module for what counts as one."""
-    return [_read(match, text, decimal_mark) for match in _NUMBER.finditer(text)]
+    return [number for _, _, number in locate_numbers(text, decimal_mark)]
+
+
+def locate_numbers(text: str, decimal_mark: str = ".") -> list[tuple[int, int, Number]]:
+    """Where each number starts and ends in `text`, sign, currency and scale words included, and the number."""
+    return [(match.start(), match.end(), _read(match, text, decimal_mark)) for match in _NUMBER.finditer(text)]
+
+
+def within(given: Decimal, wanted: Decimal, absolute: float = 0.0, relative: float = 0.0) -> bool:
+    """Whether `|given - wanted| <= max(absolute, relative * |wanted|)`, computed in decimal (0.1 is exactly 0.1)."""
+    if given == wanted:
+        return True
+    allowed = max(_exact(absolute), _CONTEXT.multiply(_exact(relative), _CONTEXT.abs(wanted)))
+    return allowed > 0 and _CONTEXT.abs(_CONTEXT.subtract(given, wanted)) <= allowed
+
+
+def check_tolerances(scorer: str, absolute: float, relative: float) -> None:
+    """Raise ConfigError, naming `scorer`, for a tolerance below 0."""
+    for name, value in (("absolute_tolerance", absolute), ("relative_tolerance", relative)):
+        if value < 0:
+            raise ConfigError(f"scorer {scorer!r}: {name} is {value}; expected 0 or more.")
 
 
 def _read(match: re.Match[str], text: str, decimal_mark: str) -> Number:
@@ -75,7 +100,7 @@ def _read(match: re.Match[str], text: str, decimal_mark: str) -> Number:
     if digits is None or scale is None or cut or follow.isnumeric() or abs(exponent) > _MAX_EXPONENT:
         return Number(None, percent, currency)
     value = Decimal(f"{'-' if match['minus'] or match['inner'] else ''}{digits}e{exponent}")
-    return Number(value if scale == 1 else _CONTEXT.multiply(value, Decimal(scale)), percent, currency)
+    return Number(value if scale == 1 else _CONTEXT.multiply(value, Decimal(scale)), percent, currency, scale)
 
 
 def _scale(suffix: str, words: str, currency: str) -> int | None:
@@ -126,9 +151,7 @@ class Numeric(Scorer):
     decimal_mark: Literal[".", ","] = "."
 
     def __post_init__(self) -> None:
-        for name in ("absolute_tolerance", "relative_tolerance"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"scorer 'numeric': {name} is {getattr(self, name)}; expected 0 or more.")
+        check_tolerances("numeric", self.absolute_tolerance, self.relative_tolerance)
 
     def _refuse(self, reference: str) -> str:
         number, _ = self._pick(reference)
@@ -153,23 +176,19 @@ class Numeric(Scorer):
 
     def _compare(self, answer: str, reference: str) -> Score:
         if casefold_text(answer) == casefold_text(reference):
-            return Score(1.0, 1.0, "correct.")
+            return RIGHT
         given, why = self._pick(answer)
         wanted, _ = self._pick(reference)
         if given is None or wanted is None:
             return Score(0.0, 0.0, expected_got(reference, answer, why or "the reference is not a number"))
         if given.currency and wanted.currency and given.currency != wanted.currency:
             return Score(0.0, 0.0, expected_got(reference, answer, "another currency"))
-        if self._close(self._value(given), self._value(wanted)):
-            return Score(1.0, 1.0, "correct.")
+        left, right = self._value(given), self._value(wanted)
+        if left is None or right is None:
+            return Score(0.0, 0.0, expected_got(reference, answer))
+        if within(left, right, self.absolute_tolerance, self.relative_tolerance):
+            return RIGHT
         return Score(0.0, 0.0, expected_got(reference, answer))
-
-    def _close(self, given: Decimal | None, wanted: Decimal | None) -> bool:
-        if given is None or wanted is None or given == wanted:
-            return given is not None and wanted is not None
-        share = _CONTEXT.multiply(_exact(self.relative_tolerance), _CONTEXT.abs(wanted))
-        allowed = max(_exact(self.absolute_tolerance), share)
-        return _CONTEXT.abs(_CONTEXT.subtract(given, wanted)) <= allowed
 
 
 def _exact(value: float) -> Decimal:

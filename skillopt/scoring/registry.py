@@ -10,10 +10,13 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from skillopt.errors import ConfigError
+from skillopt.scoring.amount import Amount
+from skillopt.scoring.anls import Anls
 from skillopt.scoring.base import Scorer
 from skillopt.scoring.choice import Choice
 from skillopt.scoring.json_field import JsonField
 from skillopt.scoring.numeric import Numeric
+from skillopt.scoring.squad import Squad
 from skillopt.scoring.text import F1, Contains, Exact, Regex
 from skillopt.types import content_hash
 
@@ -25,12 +28,15 @@ SCORERS: Mapping[str, type[Scorer]] = MappingProxyType(
         "regex": Regex,
         "numeric": Numeric,
         "choice": Choice,
+        "squad": Squad,
+        "anls": Anls,
+        "amount": Amount,
         "json_field": JsonField,
     }
 )
 
 # Part of every fingerprint: raise it whenever an answer could be scored differently than before.
-_RULES_VERSION = 2
+_RULES_VERSION = 3
 
 
 def get_scorer(name: str, **options: Any) -> Scorer:

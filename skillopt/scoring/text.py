@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from skillopt.errors import ConfigError
-from skillopt.scoring.base import Score, Scorer, expected_got, shorten
+from skillopt.scoring.base import RIGHT, Score, Scorer, expected_got, shorten
 from skillopt.scoring.normalize import Normalization, normalize, squad_text
 
-_RIGHT = Score(1.0, 1.0, "correct.")
+
+def token_f1(given: Sequence[Hashable], wanted: Sequence[Hashable]) -> float:
+    """F1 of two bags of tokens, `2 * common / (given + wanted)`, counted with repetition; two empty bags are equal."""
+    if not given and not wanted:
+        return 1.0
+    common = sum((Counter(given) & Counter(wanted)).values())
+    return 2 * common / (len(given) + len(wanted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +31,7 @@ class Exact(Scorer):
 
     def _compare(self, answer: str, reference: str) -> Score:
         if normalize(answer, self.normalize) == normalize(reference, self.normalize):
-            return _RIGHT
+            return RIGHT
         return Score(0.0, 0.0, expected_got(reference, answer))
 
 
@@ -43,9 +50,7 @@ class F1(Scorer):
             raise ConfigError(f"scorer 'f1': threshold is {self.threshold}; expected more than 0 and at most 1.")
 
     def _compare(self, answer: str, reference: str) -> Score:
-        given, wanted = squad_text(answer).split(), squad_text(reference).split()
-        common = sum((Counter(given) & Counter(wanted)).values())
-        value = 2 * common / (len(given) + len(wanted))
+        value = token_f1(squad_text(answer).split(), squad_text(reference).split())
         if value >= self.threshold:
             return Score(1.0, value, "correct.")
         return Score(0.0, value, expected_got(reference, answer, f"F1 {value:.2f}"))
@@ -70,7 +75,7 @@ class Contains(Scorer):
         if self.whole_words:
             pattern = _left_edge(part[0]) + pattern + _right_edge(part[-1])
         if re.search(pattern, text):
-            return _RIGHT
+            return RIGHT
         return Score(0.0, 0.0, f"expected an answer that contains {shorten(reference)}, got {shorten(answer)}.")
 
 
@@ -137,6 +142,6 @@ class Regex(Scorer):
         text = answer[:20_000]
         found = expression.fullmatch(text) if self.full_match else expression.search(text)
         if found:
-            return _RIGHT
+            return RIGHT
         note = "the whole answer must match" if self.full_match else "no match"
         return Score(0.0, 0.0, expected_got(wanted, answer, note))

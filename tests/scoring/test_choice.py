@@ -76,3 +76,16 @@ def test_long_hostile_texts_are_read_quickly():
     for text in ("answer x " * 20_000, "answer" + " " * 100_000, "\\boxed{" * 10_000, "(" * 100_000, "A " * 50_000):
         assert get_scorer("choice")(text, ["B"]).hard == 0
     assert time.perf_counter() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference"),
+    [("x = 2", "x = -2"), ("1.5", "15"), ("x < 2", "x > 2"), ("a + b", "a - b"), ("B) 5%", "A) 5"), (".5", "5")],
+)
+def test_signs_of_arithmetic_count(answer, reference):
+    assert get_scorer("choice")(answer, [reference]).hard == 0
+
+
+def test_a_sentence_is_not_read_by_its_first_letter():
+    assert get_scorer("choice")("A good choice is B", ["A"]).hard == 0
+    assert get_scorer("choice")("A good choice is B", ["B"]).hard == 1

@@ -7,7 +7,8 @@ from skillopt.scoring import SCORERS, get_scorer, scorer_fingerprint
 
 
 def test_names():
-    assert list(SCORERS) == ["exact", "f1", "contains", "regex", "numeric", "choice", "json_field"]
+    own = ["exact", "f1", "contains", "regex", "numeric", "choice"]
+    assert list(SCORERS) == [*own, "squad", "anls", "amount", "json_field"]
 
 
 @pytest.mark.parametrize(

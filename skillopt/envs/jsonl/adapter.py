@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from skillopt.datasets.base import SPLIT_NAMES, SplitDataLoader
-from skillopt.envs.base import TaskEnv
+from skillopt.datasets.base import SplitDataLoader
 from skillopt.envs.chat import Chat
 from skillopt.envs.jsonl.extract import Extractor, get_extractor
 from skillopt.envs.jsonl.template import Template
+from skillopt.envs.splits import SplitEnv
 from skillopt.errors import ConfigError, DataError
 from skillopt.scoring import Score, Scorer, get_scorer, scorer_fingerprint
 from skillopt.types import Item, JsonObject, RolloutResult, content_hash
@@ -27,7 +27,7 @@ _RULES_VERSION = 1  # raise it whenever the same row, settings and reply could e
 
 
 @dataclass(eq=False)
-class JsonlEnv(TaskEnv):
+class JsonlEnv(SplitEnv):
     """Tasks from a CSV, JSON or JSON Lines file, or from split folders. The fields are the `env.*` keys.
 
     The skill goes into the system message, after `system_prompt`; with neither there is no system message.
@@ -40,19 +40,6 @@ class JsonlEnv(TaskEnv):
     Raises ConfigError for wrong settings at once, and DataError for wrong rows in `setup`, before any call.
     """
 
-    split_mode: str = "ratio"
-    split_ratio: str = "2:1:7"
-    split_seed: int = 42
-    split_dir: str = ""
-    data_path: str = ""
-    split_output_dir: str = ""
-    split_reset: bool = False
-    strict_splits: bool = False
-    seed: int = 42
-    limit: int = 0
-    workers: int = 8
-    exec_timeout: float = 120
-    max_completion_tokens: int = 16384
     prompt: str = "{question}"
     system_prompt: str = ""
     question_field: str = "question"
@@ -64,7 +51,6 @@ class JsonlEnv(TaskEnv):
     scorer: str = "exact"
     scorer_options: Mapping[str, Any] | None = None
     references_separator: str = ""
-    out_root: str = ""
 
     def __post_init__(self) -> None:
         self.prompt = _text_or_file("prompt", self.prompt)
@@ -72,27 +58,16 @@ class JsonlEnv(TaskEnv):
         self._template = Template.parse(self.prompt)
         self._extract: Extractor = get_extractor(self.extract, self.extract_arg)
         self._score: Scorer = get_scorer(self.scorer, **(self.scorer_options or {}))
-        self.call_options = {"max_completion_tokens": self.max_completion_tokens}
-        self._rows = SplitDataLoader(
-            split_dir=self.split_dir,
-            data_path=self.data_path,
-            split_mode=self.split_mode,
-            split_ratio=self.split_ratio,
-            split_seed=self.split_seed,
-            split_output_dir=self.split_output_dir,
-            seed=self.seed,
-            limit=self.limit,
-            id_field=self.id_field,
-            split_strict=self.strict_splits,
-            split_reset=self.split_reset,
-        )
-        self._rows.set_out_root(self.out_root)
+        super().__post_init__()
+
+    def make_loader(self, **settings: Any) -> SplitDataLoader:
+        """A loader that reads ids from `id_field`."""
+        return SplitDataLoader(id_field=self.id_field, **settings)
 
     def setup(self, cfg: Mapping[str, Any]) -> None:
         """Load the splits, settle which fields are meant, and check every row."""
         super().setup(cfg)
-        self._rows.setup(dict(cfg))
-        items = [item for split in SPLIT_NAMES for item in self._rows.items(split)]
+        items = self.all_items()
         self._choose_fields(list(dict.fromkeys(key for item in items for key in item.data)))
         references: list[str] = []
         for item in items:
@@ -102,10 +77,6 @@ class JsonlEnv(TaskEnv):
             self._score.check_references(accepted, f"item {item.id!r}, field {self.answer_field!r}")
             references += accepted
         self._notice_numbers(references)
-
-    def get_dataloader(self) -> SplitDataLoader:
-        """The loader of the rows."""
-        return self._rows
 
     def messages(self, item: Item, skill: str) -> list[JsonObject]:
         """System message (instructions, then skill) if there is any, then the filled-in template."""
@@ -170,8 +141,7 @@ class JsonlEnv(TaskEnv):
             )
 
     def _all_references(self) -> list[str]:
-        items = (item for split in SPLIT_NAMES for item in self._rows.items(split))
-        return [reference for item in items for reference in self.references(item)]
+        return [reference for item in self.all_items() for reference in self.references(item)]
 
     def result(
         self,

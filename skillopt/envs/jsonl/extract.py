@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from skillopt.envs.answers import AnswerTag, last_line
 from skillopt.errors import ConfigError, ReplyError
 
 Extractor = Callable[[str], str]
@@ -40,15 +41,8 @@ def get_extractor(name: str, arg: str = "") -> Extractor:
     return makers[name](arg)
 
 
-def last_line(text: str) -> str:
-    """The last line that is not blank, without surrounding spaces."""
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
-
-
 def _tag(arg: str) -> Extractor:
-    name = re.escape(arg.strip("<>/ ") or "answer")
-    pattern = re.compile(rf"<{name}\s*>((?:(?!<{name}\s*>).)*?)</{name}\s*>", re.IGNORECASE | re.DOTALL)
-    return partial(_last_match, pattern)
+    return AnswerTag(arg.strip("<>/ ") or "answer", fallback="none")
 
 
 def _regex(arg: str) -> Extractor:
