@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from skillopt.config.provider_fields import COPILOT_HOME, COPILOT_PATH, field_row, model_field, shared
 from skillopt.config.provider_row import ROLES, Provider, Role
 
-_AGENT = frozenset({"images", "effort"})
+_BACKENDS = "skillopt.model.backends."
+_HARNESS = "skillopt.model.harness."
+_AGENT = frozenset({"remote", "images"})
 _TARGET_ONLY: tuple[Role, ...] = ("target",)
+_USE_SDK = "auto or cli: the command line; sdk is known and not part of this version."
+_SDK_WORDS = frozenset({"1", "true", "yes", "on", "sdk"})
 _EMPTY_RETRIES = field_row(
     "empty_response_retries",
     "int",
@@ -17,13 +23,20 @@ _EMPTY_RETRIES = field_row(
     changes_result=False,
 )
 
+
+def wants_sdk(settings: Mapping[str, object]) -> bool:
+    """True when the settings of an agent ask for its SDK in place of its command line."""
+    return str(settings.get("use_sdk") or "").strip().lower() in _SDK_WORDS
+
+
 CODEX_EXEC = Provider(
     "codex_exec",
     ROLES,
     "both",
     "gpt-4o",
-    "Codex's command line: a coding agent as target, a chat model as optimizer.",
-    capabilities=_AGENT | {"usage", "structured"},
+    "Codex's command line: as target a coding agent, as optimizer a chat model, read-only in an empty folder.",
+    module=_BACKENDS + "codex_exec",
+    capabilities=_AGENT | {"effort", "tools", "usage", "structured"},
     label_roles=("codex_exec", "codex_exec"),
     shipped_model="keep",
     model_field=model_field("{ROLE}_DEPLOYMENT"),
@@ -43,18 +56,33 @@ CODEX_EXEC = Provider(
             "sandbox",
             "str",
             "workspace-write",
-            "Sandbox of the agent.",
+            "Sandbox of the agent when its task lets it edit files; else it is read-only.",
             env=("CODEX_EXEC_SANDBOX", "CODEX_SANDBOX_MODE", "CODEX_SANDBOX"),
             choices=("read-only", "workspace-write", "danger-full-access"),
             key_aliases=("sandbox", "codex_sandbox"),
         ),
         shared("codex_exec", "profile", "str", "", "Codex profile.", env=("CODEX_EXEC_PROFILE", "CODEX_PROFILE")),
         shared("codex_exec", "reasoning_effort", "str", "none", "Reasoning effort of the agent."),
-        shared("codex_exec", "use_sdk", "str", "auto", "auto, sdk or cli."),
+        shared("codex_exec", "use_sdk", "str", "auto", _USE_SDK),
         shared("codex_exec", "network_access", "bool", False, "May use the network."),
         shared("codex_exec", "web_search", "bool", False, "May search the web."),
         shared("codex_exec", "approval_policy", "str", "never", "Approval policy."),
-        field_row("working_directory", "str", "", "Folder of the chat form.", env=("CODEX_WORKING_DIRECTORY",)),
+        field_row(
+            "working_directory",
+            "str",
+            "",
+            "Folder that the chat form may read, never write; blank: a new empty one for each call.",
+            env=("CODEX_WORKING_DIRECTORY",),
+        ),
+        shared(
+            "codex_exec",
+            "timeout_seconds",
+            "float",
+            600.0,
+            "Seconds for one call of the chat form.",
+            minimum=1,
+            changes_result=False,
+        ),
         _EMPTY_RETRIES,
     ),
 )
@@ -66,15 +94,30 @@ CLAUDE_CODE_EXEC = Provider(
     "claude-sonnet-4-6",
     "Claude Code as target.",
     aliases=("claude_code",),
-    capabilities=_AGENT | {"usage", "structured"},
+    module=_HARNESS + "claude_code",
+    capabilities=_AGENT | {"effort", "usage"},
     label_roles=("openai_chat", "claude_code_exec"),
     model_field=model_field("{ROLE}_DEPLOYMENT"),
     fields=(
         shared("claude_code_exec", "path", "str", "claude", "Claude Code command line.", changes_result=False),
-        shared("claude_code_exec", "profile", "str", "", "Profile."),
-        shared("claude_code_exec", "use_sdk", "str", "auto", "auto, sdk or cli."),
+        shared(
+            "claude_code_exec",
+            "profile",
+            "str",
+            "",
+            "Name that it is told as its profile; a set one also turns Bedrock off.",
+        ),
+        shared("claude_code_exec", "use_sdk", "str", "auto", _USE_SDK),
         shared("claude_code_exec", "effort", "str", "medium", "Reasoning effort of the agent."),
-        shared("claude_code_exec", "max_thinking_tokens", "int", 16384, "Thinking tokens.", minimum=0),
+        shared(
+            "claude_code_exec",
+            "max_thinking_tokens",
+            "int",
+            16384,
+            "Thinking tokens of the agent.",
+            minimum=0,
+            tolerant=True,
+        ),
         _EMPTY_RETRIES,
     ),
 )
@@ -86,6 +129,7 @@ CURSOR_EXEC = Provider(
     "composer-2.5",
     "Cursor's agent as target.",
     aliases=("cursor", "cursor_agent"),
+    module=_HARNESS + "cursor",
     capabilities=_AGENT,
     label_roles=("openai_chat", "cursor_exec"),
     model_field=model_field("{ROLE}_DEPLOYMENT"),
@@ -102,13 +146,14 @@ COPILOT_EXEC = Provider(
     "exec",
     "gpt-4o",
     "GitHub Copilot's agent as target.",
+    module=_HARNESS + "copilot",
     capabilities=_AGENT,
     label_roles=("openai_chat", "copilot_exec"),
     run_model="",
     fields=(
         COPILOT_PATH,
         COPILOT_HOME,
-        shared("copilot_exec", "allow_all_tools", "bool", False, "May use every tool when editing."),
+        shared("copilot_exec", "allow_all_tools", "bool", False, "May use every tool when editing.", tolerant=True),
         _EMPTY_RETRIES,
     ),
 )

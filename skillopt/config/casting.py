@@ -161,7 +161,7 @@ def _check_list(key: Key, value: object) -> tuple[str, ...]:
 def _check_map(key: Key, value: object) -> dict[str, object]:
     if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
         return dict(value)
-    raise _refuse(key, value)
+    raise _refuse(key, value, "; as text, write it as JSON" if isinstance(value, str) else "")
 
 
 def _check_prices(key: Key, value: object) -> dict[str, object]:

@@ -94,12 +94,37 @@ JSONL = (
         choices=("last_line", "all", "tag", "regex", "json_field"),
     ),
     _own("extract_arg", "str", "Tag name, pattern or field for `extract`."),
-    _own("scorer", "str", "Scorer by name: exact, f1, contains, regex, numeric, choice, json_field."),
+    _own("scorer", "str", "Scorer: exact, f1, contains, regex, numeric, choice, json_field, squad, anls, amount."),
     _own("scorer_options", "map", "Options of the scorer."),
     _own("references_separator", "str", "Text between several reference answers in one field."),
 )
 
 BENCHMARKS = (
+    _own(
+        "scoring",
+        "str",
+        "strict: compare as a careful reader would; paper: the formula of the published results.",
+        choices=("strict", "paper"),
+    ),
+    _own(
+        "code_sandbox",
+        "str",
+        "Room for code that a model wrote; auto: the strongest that this machine has; require: refuse to run without "
+        "one that shuts out files and network.",
+        choices=("auto", "require"),
+    ),
+    _own(
+        "use_eval_feedback",
+        "bool",
+        "In training rollouts of several turns, tell the target which cells are wrong (never what is right).",
+    ),
+    _own(
+        "retrieval",
+        "str",
+        "Documents shown to the target: oracle (the right pages), restricted (the right files, to be searched), open "
+        "(all files).",
+        choices=("oracle", "restricted", "open"),
+    ),
     _own("max_turns", "int", "Turns of one item.", minimum=1),
     _own("max_steps", "int", "Actions of one episode.", minimum=1),
     _own(

@@ -8,7 +8,7 @@ from typing import Literal
 from skillopt.config.casting import cast_for, check_value
 from skillopt.config.key import Key, KeyType
 from skillopt.config.keys import KEYS
-from skillopt.config.providers import LABELS, available_backends
+from skillopt.config.providers import LABELS, PROVIDERS, ROLES, available_backends
 from skillopt.config.tables import RETIRED
 
 Command = Literal["train", "eval"]
@@ -75,13 +75,21 @@ def _spec(key: Key) -> FlagSpec:
 
 
 def _ready(key: Key) -> str:
-    """The backends that this version can use, for the flags that name one."""
+    """The backends or labels that this version can use, and those that it only knows, for the flags that name one."""
     if key.section != "model" or not key.name.endswith("backend"):
         return ""
-    names = [
-        name for name in available_backends(_ROLE_OF_FLAG.get(key.name)) if key.name != "backend" or name in LABELS
-    ]
-    return f" Ready in this version: {', '.join(names)}."
+    role = _ROLE_OF_FLAG.get(key.name)
+    known = list(LABELS) if role is None else [row.name for row in PROVIDERS.values() if role in row.roles]
+    ready = [name for name in known if (_label(name) if role is None else name in available_backends(role))]
+    later = [name for name in known if name not in ready]
+    return f" Ready in this version: {', '.join(ready)}." + (f" Not yet: {', '.join(later)}." if later else "")
+
+
+def _label(name: str) -> bool:
+    """True for a label whose two backends this version can use."""
+    return name in LABELS and all(
+        PROVIDERS[backend].serves(role) for role, backend in zip(ROLES, LABELS[name], strict=True)
+    )
 
 
 def _shown(value: object) -> str:

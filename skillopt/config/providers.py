@@ -29,6 +29,7 @@ __all__ = [
     "nearest",
     "normalize_backend_name",
     "normalize_role_backend",
+    "trap_of",
 ]
 
 AZURE_LABEL = "azure_openai"
@@ -36,6 +37,9 @@ AZURE_LABEL = "azure_openai"
 
 SHIPPED_MODELS = ("gpt-5.4", "gpt-5.5")
 """Models that base configurations name; they give way when the backend cannot know them."""
+
+SHIPPED_EFFORT = "medium"
+"""The reasoning effort that the base configuration names; it gives way where many servers would refuse it."""
 
 PROVIDERS: Mapping[str, Provider] = MappingProxyType({row.name: row for row in ROWS})
 """Every backend by its canonical name."""
@@ -81,7 +85,7 @@ def backend_names() -> tuple[str, ...]:
 
 def available_backends(role: str | None = None) -> tuple[str, ...]:
     """Backends that this version can use, for `role` or for any."""
-    return tuple(row.name for row in ROWS if row.available and (role is None or role in row.roles))
+    return tuple(row.name for row in ROWS if (row.available if role is None else row.serves(role)))
 
 
 def default_model_for_backend(name: str | None) -> str:
@@ -120,10 +124,31 @@ def normalize_role_backend(role: str, name: str | None) -> str:
     row = PROVIDERS.get(text)
     allowed = [known.name for known in ROWS if role in known.roles]
     if row is None or role not in row.roles:
-        raise ConfigError(
-            f"Unsupported {role} backend {str(name)!r}{_hint(text, allowed)}; expected one of {', '.join(allowed)}"
-        )
+        hint = _hint(text, allowed) if row is None else f", which can only be the {' or '.join(row.roles)}"
+        raise ConfigError(f"Unsupported {role} backend {str(name)!r}{hint}; expected one of {', '.join(allowed)}")
     return row.name
+
+
+_SEEMS: Mapping[str, tuple[str, str, str]] = MappingProxyType(
+    {
+        "openai": ("OpenAI's API", "openai_chat or openai_compatible", "Codex's command line, with its own sign-in"),
+        "anthropic": ("Anthropic's API", "openai_compatible with its address", "Claude's command line"),
+    }
+)
+
+
+def trap_of(name: str | None, role: str | None = None) -> str:
+    """What to say about a name that means something else than it seems to, as label or for one role; else ""."""
+    text = str(name or "").strip().lower()
+    plain = text.replace("-", "_")
+    chosen = normalize_backend_name(text)
+    better = normalize_role_backend(role, chosen) if role else chosen
+    if plain in _SEEMS:
+        seems, instead, real = _SEEMS[plain]
+        return f"{text} chooses {better} ({real}), not {seems}; say {better} to mean that, or {instead} for the API"
+    if role and text and chosen not in PROVIDERS:
+        return f"{text} is a label for both roles; for the {role} it chooses {better}; say {better} to mean that"
+    return ""
 
 
 def _spellings() -> tuple[str, ...]:

@@ -11,9 +11,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from skillopt.config.agent_rows import wants_sdk
 from skillopt.config.keys import KEYS, SECTIONS, section_keys
 from skillopt.config.load import read_config, read_mapping
-from skillopt.config.notices import warn_credentials, warn_retired
+from skillopt.config.notices import idle_settings, warn_credentials, warn_notices, warn_retired
 from skillopt.config.providers import PROVIDERS, available_backends, nearest
 from skillopt.config.roles import ResolvedRoles, resolve_roles
 from skillopt.config.run_config import RunConfig
@@ -41,7 +42,8 @@ def resolve(
     `source`: a YAML file, or the same settings as a mapping (structured or flat).
     Order, lowest first: built-in values, environment variables, base files, the file, `--cfg-options`, flags,
     derived values. `command` is `train` or `eval`. Raises ConfigError, one line a problem, with place, key, what
-    was expected and the nearest name. Warns once about retired keys and about credentials outside the environment.
+    was expected and the nearest name. Warns once about retired keys, credentials outside the
+    environment, names that mislead, and settings that the chosen backends cannot apply.
     """
     given = Collected()
     path = None if source is None or isinstance(source, Mapping) else Path(source)
@@ -57,6 +59,7 @@ def resolve(
     roles = resolve_roles(sections["model"], given, os.environ if environ is None else environ)
     derived = _derive(sections, given, roles, command)
     _check_skill_init(sections["env"].skill_init, given, command)
+    warn_notices([*roles.notices, *idle_settings(given, roles.roles, path)])
     return RunConfig(
         command=command,
         config_path=path,
@@ -105,7 +108,7 @@ def _derive(sections: dict[str, Any], given: Collected, roles: ResolvedRoles, co
     for role, config in roles.roles.items():
         changes.update({role: config.model, f"{role}_backend": config.backend})
         derived[f"model.{role}"] = roles.sources[f"{role}.model"]
-        derived[f"model.{role}_backend"] = roles.sources[f"{role}.backend"]
+        derived[f"model.{role}_backend"] = roles.sources[f"model.{role}_backend"]
     sections["model"] = _with(sections["model"], **changes)
     sections["env"] = _with(sections["env"], out_root=_out_root(sections, command))
     if not given.section("env").get("out_root"):
@@ -156,12 +159,18 @@ def _all_sources(given: Collected, roles: ResolvedRoles, derived: Mapping[str, s
 def check_available(config: RunConfig) -> None:
     """Raise ConfigError when a role's backend is known but not part of this version, or its address is none."""
     for role, settings in config.roles.items():
-        if not PROVIDERS[settings.backend].available:
+        row = PROVIDERS[settings.backend]
+        if not row.serves(role):
             source = config.source(f"model.{role}_backend")
             where = "no backend is chosen, and" if source == "default" else f"{source}:"
             raise ConfigError(
-                f"{where} the backend {settings.backend} (for the {role}) is not part of this version; available: "
+                f"{where} the backend {row.name} (for the {role}) is not part of this version; available: "
                 f"{', '.join(available_backends(role))} (set model.backend or model.{role}_backend)"
+            )
+        if row.is_agent(role) and wants_sdk(settings.settings):
+            raise ConfigError(
+                f"{config.source(f'{role}.use_sdk')}: the SDK of {row.name} is not part of this version, which runs it "
+                "through its command line; set use_sdk to auto or cli."
             )
         url = str(settings.settings.get("base_url") or "").strip()
         if url and not url.lower().startswith(("http://", "https://")):

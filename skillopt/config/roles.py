@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from skillopt.config.casting import ValueProblem, check_value
 from skillopt.config.key import Key
+from skillopt.config.older_fields import settle_older
 from skillopt.config.provider_row import Provider, ProviderField
 from skillopt.config.providers import (
     PROVIDERS,
     ROLES,
+    SHIPPED_EFFORT,
     SHIPPED_MODELS,
+    get_provider,
     label_roles,
     normalize_backend_name,
     normalize_role_backend,
+    trap_of,
 )
 from skillopt.config.settings import Collected
 from skillopt.errors import ConfigError
@@ -24,11 +30,15 @@ from skillopt.types import RoleConfig
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRoles:
-    """The label, both roles, and where each of their values came from (`<role>.<field>`)."""
+    """The label, both roles, and where each of their values came from (`<role>.<field>`).
+
+    `notices` are sentences about names that mean something else than they seem to.
+    """
 
     label: str
     roles: Mapping[str, RoleConfig]
     sources: Mapping[str, str]
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +60,28 @@ def resolve_roles(model: Any, given: Collected, environ: Mapping[str, str]) -> R
     label, label_source, chosen = _label(context)
     sources: dict[str, str] = {"label": label_source}
     roles: dict[str, RoleConfig] = {}
+    notices: dict[str, None] = {}
     for role, by_label in zip(ROLES, chosen, strict=True):
-        backend, sources[f"{role}.backend"] = _role_backend(context, role, by_label, label_source)
+        name, source = _own_backend(context, role, label_source)
+        backend = _named(role, name, source) if name else by_label
+        trap = trap_of(name, role) if name else trap_of(model.backend)
+        if not name and "_base_" in Path(label_source).parts:
+            notices.update(dict.fromkeys(_unheard(context, role, backend, label_source)))
+        source = source if name else label_source
+        if trap:
+            notices[f"{source}: {trap}"] = None
+        sources[f"model.{role}_backend"] = source
+        sources[f"{role}.backend"] = source if name or source == "default" else f"label {label} ({source})"
         roles[role] = _role_config(context, PROVIDERS[backend], role, sources)
-    return ResolvedRoles(label, roles, sources)
+    return ResolvedRoles(label, roles, sources, tuple(notices))
+
+
+def role_on_backend(
+    backend: str, role: str, model: Any, given: Collected, environ: Mapping[str, str]
+) -> tuple[RoleConfig, Mapping[str, str]]:
+    """A role as these settings make it on a certain backend, whichever they choose, and where its values came from."""
+    sources: dict[str, str] = {}
+    return _role_config(_Context(model, given, environ), get_provider(backend), role, sources), sources
 
 
 def _label(context: _Context) -> tuple[str, str, tuple[str, str]]:
@@ -65,18 +93,31 @@ def _label(context: _Context) -> tuple[str, str, tuple[str, str]]:
         raise ConfigError(f"{source}: model.backend: {error}") from None
 
 
-def _role_backend(context: _Context, role: str, by_label: str, label_source: str) -> tuple[str, str]:
-    """The role's own value wins when it was given by flag or option, or says more than `openai_chat`."""
+def _own_backend(context: _Context, role: str, label_source: str) -> tuple[str, str]:
+    """What is said about this role alone, or "" when the label decides, and where it was said.
+
+    A file's `openai_chat` says nothing; one given by flag or option does.
+    """
     dotted = f"model.{role}_backend"
     value = getattr(context.model, f"{role}_backend")
     source = context.given.source(dotted)
-    if value and (context.given.explicit([dotted]) or _named(role, value, source) != "openai_chat"):
-        return _named(role, value, source), source
-    if label_source == "default":
-        name = f"{role.upper()}_BACKEND"
-        if context.environ.get(name, "").strip():
-            return _named(role, context.environ[name], f"env {name}"), f"env {name}"
-    return by_label, label_source if label_source != "default" else source
+    if value and (context.given.explicit([dotted]) or normalize_backend_name(value) != "openai_chat"):
+        return value, source
+    name = f"{role.upper()}_BACKEND"
+    if label_source == "default" and context.environ.get(name, "").strip():
+        return context.environ[name], f"env {name}"
+    return "", source
+
+
+def _unheard(context: _Context, role: str, backend: str, label_source: str) -> Iterator[str]:
+    """What to say of a role's variable that a base file, which few have read, keeps from being used."""
+    variable = f"{role.upper()}_BACKEND"
+    wanted = context.environ.get(variable, "").strip()
+    if wanted and normalize_backend_name(wanted) not in (backend, normalize_backend_name(context.model.backend)):
+        yield (
+            f"env {variable}: {wanted} is not used, because {label_source} says {context.model.backend} for both "
+            f"roles; say it in your own file or as a flag, with model.{role}_backend"
+        )
 
 
 def _named(role: str, value: str, source: str) -> str:
@@ -90,12 +131,15 @@ def _role_config(context: _Context, row: Provider, role: str, sources: dict[str,
     settings: dict[str, Any] = {}
     for field in row.fields:
         settings[field.name], sources[f"{role}.{field.name}"] = _field_value(context, field, role)
+    settle_older(row, role, settings, sources)
     model, sources[f"{role}.model"] = _role_model(context, row, role)
+    effort, effort_source = _role_effort(context, row)
+    sources.setdefault(f"{role}.effort", effort_source)  # a backend may have a setting of this name
     return RoleConfig(
         role=role,
         backend=row.name,
         model=model,
-        effort=context.model.reasoning_effort,
+        effort=effort,
         settings=settings,
         secrets=frozenset(field.name for field in row.fields if field.secret),
         result_settings=frozenset(field.name for field in row.fields if field.changes_result),
@@ -115,6 +159,15 @@ def _role_model(context: _Context, row: Provider, role: str) -> tuple[str, str]:
     if value and row.shipped_model != "replace":
         return value, source
     return (row.default_model if row.run_model is None else row.run_model), f"default of {row.name}"
+
+
+def _role_effort(context: _Context, row: Provider) -> tuple[str, str]:
+    """The effort of both roles, unless it is the shipped one and the backend takes only what somebody chose."""
+    dotted = "model.reasoning_effort"
+    effort = str(context.model.reasoning_effort)
+    if row.shipped_effort == "replace" and effort == SHIPPED_EFFORT and not context.given.explicit([dotted]):
+        return "", f"default of {row.name}"
+    return effort, context.given.source(dotted)
 
 
 def _gives_way(row: Provider, model: str, source: str) -> bool:
@@ -152,4 +205,7 @@ def _from_environment(field: ProviderField, name: str, text: str) -> Any:
     try:
         return check_value(key, text)
     except ValueProblem as error:
-        raise ConfigError(f"the environment variable {name} {error}") from None
+        if not field.tolerant:
+            raise ConfigError(f"the environment variable {name} {error}") from None
+        warnings.warn(f"the environment variable {name} {error}; it is ignored", UserWarning, stacklevel=2)
+        return field.default

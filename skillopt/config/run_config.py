@@ -74,6 +74,13 @@ class RunConfig:
                 out[name] = self._state("set" if value else "unset", f"env.{name}")
         return out
 
+    def role_settings(self, role: RoleConfig) -> JsonObject:
+        """The backend's settings of a role as they may be shown: a credential is `set` or `unset`."""
+        return {
+            name: ("set" if value else "unset") if name in role.secrets else _without_credentials(_plain(value))
+            for name, value in role.settings.items()
+        }
+
     def _state(self, state: str, source_name: str) -> str:
         return f"set ({self.sources.get(source_name, 'default')})" if state == "set" else "unset"
 

@@ -141,6 +141,16 @@ MODEL = (
         affects_results=False,
         in_eval=True,
     ),
+    Key(
+        "model",
+        "price_file",
+        "str",
+        "",
+        "YAML file of prices by model, in the form of model.prices; wins over the built-in list prices.",
+        flat="model_price_file",
+        affects_results=False,
+        in_eval=True,
+    ),
 )
 
 TRAIN = (

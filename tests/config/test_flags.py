@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from skillopt.config.flags import FlagSpec, flag_specs
-from skillopt.config.keys import KEYS, find_key
+from skillopt.config.flags import Command, FlagSpec, flag_specs
+from skillopt.config.keys import KEYS, PROVIDER_KEYS, find_key
+from skillopt.config.providers import LABELS, PROVIDERS
 
 # Flags that users of the command lines know, by type.
 KNOWN = {
@@ -102,3 +103,27 @@ def test_refusing(name: str, text: str, expected: str) -> None:
     with pytest.raises(ValueError, match="must be") as caught:
         _flag(name).read(text)
     assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize("command", ["train", "eval"])
+def test_help_lists_every_backend_and_label(command: Command) -> None:
+    for flag, names in {
+        "backend": LABELS,
+        "optimizer_backend": [row.name for row in PROVIDERS.values() if "optimizer" in row.roles],
+        "target_backend": [row.name for row in PROVIDERS.values() if "target" in row.roles],
+    }.items():
+        text = next(spec.help for spec in flag_specs(command) if spec.name == flag)
+        ready, _, later = text.partition("Not yet:")
+        assert set(names) <= set(text.replace(".", ",").replace(":", ",").replace(" ", "").split(","))
+        assert "openai_chat" in ready and "mock_chat" in ready and not later
+        assert ("cursor_exec" in ready) == (flag != "optimizer_backend")
+
+
+def test_every_setting_of_a_backend_has_its_flag_in_both_commands() -> None:
+    for key in PROVIDER_KEYS:
+        for command in ("train", "eval"):
+            spec = next(spec for spec in flag_specs(command) if spec.key is key)
+            assert spec.name == key.name and spec.group == key.group
+    in_both = {"backend", "optimizer_backend", "target_backend", "optimizer_model", "target_model", "reasoning_effort"}
+    assert in_both <= {spec.name for spec in flag_specs("eval")}
+    assert {"codex_trace_to_optimizer"} <= {spec.name for spec in flag_specs("eval")}

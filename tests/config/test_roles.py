@@ -9,13 +9,14 @@ import pytest
 from skillopt.config.provider_rows import ROWS
 from skillopt.config.providers import (
     PROVIDERS,
+    ROLES,
     default_model_for_backend,
     get_provider,
     label_roles,
     normalize_backend_name,
     normalize_role_backend,
 )
-from skillopt.config.resolve import RunConfig
+from skillopt.config.resolve import RunConfig, resolve
 from skillopt.errors import ConfigError
 
 Run = Callable[..., RunConfig]
@@ -51,8 +52,10 @@ LABELS = [
     ("mock_chat", "mock_chat", "mock_chat"),
     ("local_chat", "bootstrap_demos", "local_chat"),
 ]
+LABELS_BY_NAME = {name: tuple(pair) for name, *pair in LABELS if name not in ("openai", "anthropic")}
 
 
+@pytest.mark.filterwarnings("ignore:.* chooses .*, not:UserWarning")
 @pytest.mark.parametrize(("label", "optimizer", "target"), LABELS)
 @pytest.mark.parametrize("start", ["", "openai_chat"])
 def test_label_fills_roles_that_say_nothing(run: Run, label: str, optimizer: str, target: str, start: str) -> None:
@@ -72,6 +75,66 @@ def test_other_roles_survive_the_label(run: Run) -> None:
     assert (config.model.optimizer_backend, config.model.target_backend) == ("claude_chat", "qwen_chat")
 
 
+ROLE_NAMES = [
+    ("claude", "claude_chat"), ("CLAUDE-chat", "claude_chat"), ("claude-code", "claude_code_exec"),
+    ("qwen", "qwen_chat"), ("minimax", "minimax_chat"), ("compat", "openai_compatible"),
+    ("openai-compatible", "openai_compatible"), ("copilot-cli", "copilot_chat"), ("github-copilot", "copilot_chat"),
+    ("Codex-Exec", "codex_exec"), ("cursor-agent", "cursor_exec"), ("copilot_exec", "copilot_exec"),
+    (" openai-chat ", "openai_chat"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "backend"), ROLE_NAMES)
+@pytest.mark.parametrize("how", ["file", "flat file", "flag", "option", "environment"])
+def test_aliases_of_a_role_however_they_are_given(run: Run, name: str, backend: str, how: str) -> None:
+    texts = {"file": f'model: {{target_backend: "{name}"}}\n', "flat file": f'target_backend: "{name}"\n'}
+    config = run(
+        texts.get(how, ""),
+        flags={"target_backend": name} if how == "flag" else {},
+        cfg_options=[f"model.target_backend={name}"] if how == "option" else [],
+        environ={"TARGET_BACKEND": name} if how == "environment" else {},
+    )
+    assert (config.roles["target"].backend, config.roles["optimizer"].backend) == (backend, "openai_chat")
+    row = PROVIDERS[backend]
+    default = row.default_model if row.run_model is None else row.run_model
+    assert config.roles["target"].model == ("gpt-5.5" if row.shipped_model != "replace" else default)
+
+
+@pytest.mark.parametrize("command", ["train", "eval"])
+@pytest.mark.parametrize("how", ["flag", "option"])
+def test_a_role_that_was_given_wins_over_any_label(run: Run, command: str, how: str) -> None:
+    for label, pair in LABELS_BY_NAME.items():
+        for role, other in (("optimizer", 1), ("target", 0)):
+            given = {"flags": {"backend": label, f"{role}_backend": "openai_chat", f"{role}_model": "m"}}
+            if how == "option":
+                names = {"backend": label, f"{role}_backend": "openai_chat", role: "m"}
+                given = {"cfg_options": [f"model.{name}={value}" for name, value in names.items()]}
+            config = run(SHIPPED, command=command, **given)
+            assert (config.roles[role].backend, config.roles[role].model) == ("openai_chat", "m")
+            assert config.roles[("optimizer", "target")[other]].backend == pair[other]
+            assert config.source(f"model.{role}_backend").startswith("flag" if how == "flag" else "--cfg-options")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("openai", ["codex", "Codex's command line", "openai_compatible for the API"]),
+        ("anthropic", ["claude_chat", "Claude's command line", "Anthropic's API"]),
+    ],
+)
+def test_names_that_seem_to_mean_an_api(run: Run, name: str, words: list[str]) -> None:
+    for given, place in (
+        ({"flags": {"backend": name}}, "flag --backend"),
+        ({"flags": {"optimizer_backend": name}}, "flag --optimizer_backend"),
+        ({"environ": {"OPTIMIZER_BACKEND": name.upper()}}, "env OPTIMIZER_BACKEND"),
+    ):
+        with pytest.warns(UserWarning) as caught:
+            run("", **given)
+        (message,) = [str(warning.message) for warning in caught]
+        assert message.startswith(f"{place}: {name} chooses ")
+        assert all(word in message for word in words)
+
+
 @pytest.mark.parametrize("how", ["flag", "option"])
 def test_explicit_openai_chat_is_never_replaced(run: Run, how: str) -> None:
     given = {"flags": {"target_backend": "openai_chat"}} if how == "flag" else {}
@@ -82,10 +145,12 @@ def test_explicit_openai_chat_is_never_replaced(run: Run, how: str) -> None:
 
 
 def test_aliases_and_labels_in_role_fields(run: Run) -> None:
-    config = run("model: {optimizer_backend: claude, target_backend: azure, optimizer: gpt-5.5}\n")
+    with pytest.warns(UserWarning, match="azure is a label for both roles; for the target it chooses openai_chat"):
+        config = run("model: {optimizer_backend: claude, target_backend: azure, optimizer: gpt-5.5}\n")
     assert (config.model.optimizer_backend, config.model.target_backend) == ("claude_chat", "openai_chat")
     assert config.model.optimizer == "claude-sonnet-4-6"
-    assert run("model: {target_backend: codex}\n").model.target_backend == "codex_exec"
+    with pytest.warns(UserWarning, match=r"config.yaml:1: codex is a label .* say codex_exec"):
+        assert run("model: {target_backend: codex}\n").model.target_backend == "codex_exec"
 
 
 def test_role_from_the_environment(run: Run) -> None:
@@ -141,6 +206,8 @@ def test_models_of_a_backend_and_of_the_environment(run: Run) -> None:
     assert run("model: {backend: compat}\n").model.target == "gpt-5.5"
     assert run('model: {backend: compat, target: ""}\n').model.target == "gpt-4o-mini"
     assert run("model: {backend: minimax, minimax_model: M2}\n").model.target == "M2"
+    both = run("model: {optimizer_backend: minimax, target_backend: minimax, minimax_model: M2}\n")
+    assert (both.model.optimizer, both.model.target) == ("M2", "M2")
     assert run("model: {backend: minimax, minimax_model: M2}\n", flags={"target_model": "M9"}).model.target == "M9"
     assert run("", environ={"TARGET_DEPLOYMENT": "dep"}).model.target == "dep"
     assert run("model: {target: gpt-5.5}\n", environ={"TARGET_DEPLOYMENT": "dep"}).model.target == "gpt-5.5"
@@ -229,3 +296,57 @@ def test_rows_are_consistent() -> None:
         if row.label_roles:
             for role, backend in zip(("optimizer", "target"), row.label_roles, strict=True):
                 assert role in PROVIDERS[backend].roles
+
+
+CODEX_KEYS = {
+    "path": ("codex_exec_path", "codex_path", "codex_cli_bin", "codex_bin"),
+    "sandbox": ("codex_exec_sandbox", "codex_sandbox"),
+    "profile": ("codex_exec_profile",),
+    "reasoning_effort": ("codex_exec_reasoning_effort",),
+    "use_sdk": ("codex_exec_use_sdk",),
+    "approval_policy": ("codex_exec_approval_policy",),
+}
+
+
+def _layer(form: str, key: str, value: str) -> str:
+    return f"model: {{{key}: {value}}}\n" if form == "structured" else f"{key}: {value}\n"
+
+
+@pytest.mark.parametrize("base_form", ["structured", "flat"])
+@pytest.mark.parametrize("child_form", ["structured", "flat"])
+@pytest.mark.parametrize("name", CODEX_KEYS)
+def test_keys_of_codex_by_any_name_in_any_layer(
+    run: Run, write: Callable[..., object], base_form: str, child_form: str, name: str
+) -> None:
+    low, middle, high = ("read-only", "danger-full-access", "workspace-write") if name == "sandbox" else ("a", "b", "c")
+    for base in CODEX_KEYS[name]:
+        write(_layer(base_form, base, low), "base.yaml")
+        for child in CODEX_KEYS[name]:
+            text = "_base_: base.yaml\n" + _layer(child_form, child, middle)
+            for more, expected in (
+                ({}, middle),
+                ({"cfg_options": [f"{CODEX_KEYS[name][-1]}={high}"]}, high),
+                ({"cfg_options": [f"model.{base}={low}"], "flags": {CODEX_KEYS[name][0]: high}}, high),
+            ):
+                more = {**more, "flags": {"target_backend": "codex_exec", **more.get("flags", {})}}
+                assert run(text, **more).roles["target"].settings[name] == expected
+
+
+@pytest.mark.parametrize(
+    ("variable", "name", "value"),
+    [
+        ("CODEX_EXEC_PATH", "path", "x"), ("CODEX_CLI_BIN", "path", "x"), ("CODEX_PATH", "path", "x"),
+        ("CODEX_EXEC_SANDBOX", "sandbox", "read-only"), ("CODEX_SANDBOX_MODE", "sandbox", "read-only"),
+        ("CODEX_SANDBOX", "sandbox", "read-only"), ("CODEX_EXEC_PROFILE", "profile", "x"),
+        ("CODEX_PROFILE", "profile", "x"), ("CODEX_EXEC_NETWORK_ACCESS", "network_access", True),
+        ("CODEX_EXEC_WEB_SEARCH", "web_search", True), ("CODEX_EXEC_APPROVAL_POLICY", "approval_policy", "x"),
+    ],
+)  # fmt: skip
+def test_the_base_configuration_keeps_what_the_environment_says_of_codex(
+    variable: str, name: str, value: object
+) -> None:
+    environ = {variable: str(value).lower() if isinstance(value, bool) else str(value)}
+    config = resolve("configs/_base_/default.yaml", flags={"backend": "codex"}, environ=environ)
+    for role in ROLES:
+        assert config.roles[role].settings[name] == value
+        assert config.source(f"{role}.{name}") == f"env {variable}"

@@ -108,6 +108,7 @@ def test_unknown_key_without_a_near_one() -> None:
     assert "skillopt config schema" in unknown_key("train.zzzzzzzz")
 
 
+@pytest.mark.filterwarnings("ignore:.* no effect:UserWarning")
 def test_secrets_are_not_in_a_sections_repr() -> None:
     with pytest.warns(DeprecationWarning):
         config = resolve(flags={"minimax_api_key": "sk-hidden-from-repr"}, environ={})
