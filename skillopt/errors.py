@@ -11,10 +11,15 @@
     │   ├── ModelSetupError        unknown model, wrong address, server not there    (stops the run)
     │   ├── RateLimitedUntilError  the provider asks for a wait above the ceiling    (stops the run)
     │   ├── BadRequestError        the provider refused this request
-    │   │   └── ContextTooLongError  the prompt does not fit the model's window
+    │   │   ├── ContextTooLongError  the prompt does not fit the model's window
+    │   │   ├── ContentFilterError   the provider's content filter stopped the request or the answer
+    │   │   └── UnsupportedCallError the backend cannot carry tools or images      (nothing was sent)
+    │   ├── RefusedError           the model declined to do the work
     │   ├── RateLimitError         429, with the wait that the provider asked for    (retried)
     │   ├── TransientError         5xx, 408, 409, a reset connection, unreadable body (retried)
     │   ├── EmptyReplyError        a reply without text                              (retried)
+    │   ├── AgentError             a coding agent ended without doing its task
+    │   │   └── SilentAgentError   … without an answer, as often as it may try (an EmptyReplyError too)
     │   ├── TruncatedError         the reply was cut by the token limit
     │   └── DeadlineError          the call's or the item's time is over
     ├── ReplyError                 a model's text is not the JSON that was asked for
@@ -91,7 +96,26 @@ class BadRequestError(ModelError):
 
 
 class ContextTooLongError(BadRequestError):
-    """The prompt does not fit into the model's context window."""
+    """The prompt does not fit into the model's context window.
+
+    `prompt_tokens` and `limit`: the two sizes in tokens, as far as they are known, else None.
+    """
+
+    def __init__(self, message: str, prompt_tokens: int | None = None, limit: int | None = None) -> None:
+        super().__init__(message)
+        self.prompt_tokens, self.limit = prompt_tokens, limit
+
+
+class ContentFilterError(BadRequestError):
+    """The provider's content filter stopped the request, or withheld the whole answer."""
+
+
+class UnsupportedCallError(BadRequestError, NotImplementedError):
+    """The backend cannot carry what the call holds (tools, images); nothing was sent."""
+
+
+class RefusedError(ModelError):
+    """The model declined to do what the optimizer asks. The same words would be declined again."""
 
 
 class RateLimitError(ModelError):
@@ -107,14 +131,14 @@ class RateLimitError(ModelError):
 class TransientError(ModelError):
     """A fault that usually passes: 408, 409, 5xx, a reset connection, a broken body.
 
-    `retry_after`: seconds that the provider asked to wait, or None.
+    `retry_after`: seconds that the provider asked to wait, or None. `unclear`: nothing says what kind of fault it was.
     """
 
     retryable: ClassVar[bool] = True
 
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
+    def __init__(self, message: str, retry_after: float | None = None, *, unclear: bool = False) -> None:
         super().__init__(message)
-        self.retry_after = retry_after
+        self.retry_after, self.unclear = retry_after, unclear
 
 
 class EmptyReplyError(ModelError):
@@ -123,8 +147,25 @@ class EmptyReplyError(ModelError):
     retryable: ClassVar[bool] = True
 
 
+class AgentError(ModelError):
+    """A coding agent ended without doing its task, and nothing says that another attempt would end otherwise."""
+
+
+class SilentAgentError(AgentError, EmptyReplyError):
+    """A coding agent gave no answer in any of the attempts that it has."""
+
+    retryable: ClassVar[bool] = False
+
+
 class TruncatedError(ModelError):
-    """The reply ended at the token limit before an answer was complete."""
+    """The reply ended at the token limit before an answer was complete.
+
+    `final`: a larger limit was of no use either, or could not be had, so that asking again with one is in vain.
+    """
+
+    def __init__(self, message: str, *, final: bool = False) -> None:
+        super().__init__(message)
+        self.final = final
 
 
 class DeadlineError(ModelError, TimeoutError):

@@ -80,6 +80,12 @@ class Budget:
         with self._lock:
             self._check(self._now())
 
+    def allows_attempt(self) -> bool:
+        """Whether a call that is counted already may be sent once more: tokens, money and time are left."""
+        with self._lock:
+            spent = self._now()
+        return all(most is None or used < most for name, most, used in self._limits(spent) if name != "max_calls")
+
     def add(self, usage: Usage, cost_usd: float | None) -> None:
         """Count what an attempt used. Raises ConfigError for an unknown cost under a money budget."""
         with self._lock:
@@ -96,14 +102,17 @@ class Budget:
     def _now(self) -> Spent:
         return replace(self._used, seconds=self._used.seconds + self._clock() - self._started)
 
-    def _check(self, spent: Spent) -> None:
-        limits = (
+    def _limits(self, spent: Spent) -> tuple[tuple[str, float | None, float], ...]:
+        """Name, limit and what is used of each budget."""
+        return (
             ("max_calls", self.max_calls, spent.calls),
             ("max_tokens", self.max_tokens, spent.tokens),
             ("max_cost_usd", self.max_cost_usd, spent.cost_usd),
             ("max_seconds", self.max_seconds, self._clock() - self._started),
         )
-        for name, most, used in limits:
+
+    def _check(self, spent: Spent) -> None:
+        for name, most, used in self._limits(spent):
             if most is not None and used >= most:
                 raise BudgetExceededError(
                     f"budget.{name} = {most:g} is used up ({used:g}); everything finished is kept, "

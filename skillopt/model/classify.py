@@ -9,23 +9,44 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from types import MappingProxyType
 from typing import Any
 
 from skillopt.errors import (
     AuthError,
     BadRequestError,
+    ContentFilterError,
     ContextTooLongError,
     ModelError,
     ModelSetupError,
     RateLimitError,
     TransientError,
 )
+from skillopt.model.provider_words import (
+    context_sizes,
+    refused_parameter,
+    says_filtered,
+    says_no_credit,
+    says_no_model,
+    says_too_long,
+)
 from skillopt.model.retry import LONGEST_WAIT_SECONDS
 from skillopt.utils.redact import redact
 
 MAX_ERROR_CHARS = 2000
+
+_NAMED_STATUS: Mapping[str, int] = MappingProxyType(
+    {
+        **dict.fromkeys(("invalid_request_error", "context_length_exceeded", "BadRequestError"), 400),
+        **dict.fromkeys(("authentication_error", "invalid_api_key"), 401),
+        **dict.fromkeys(("not_found_error", "model_not_found", "NotFoundError"), 404),
+        **dict.fromkeys(("rate_limit_error", "rate_limit_exceeded", "insufficient_quota"), 429),
+        **dict.fromkeys(("server_error", "api_error", "overloaded_error", "InternalServerError"), 500),
+        "vector_store_timeout": 503,
+    }
+)
 
 
 class UnreachableError(TransientError):
@@ -48,39 +69,12 @@ class Where:
     model: str
     url: str
     credentials: str = "the credentials"
-    secrets: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def short(self) -> str:
         """`target model m at http://…`."""
         return f"{self.role} model {self.model!r} at {self.url}"
-
-
-_PARAMETERS = "temperature|max_completion_tokens|max_tokens|tool_choice|tools|reasoning_effort|top_p|seed"
-_UNSUPPORTED = re.compile(
-    rf"(unsupported|unrecogni[sz]ed|unknown|not supported|does not support|unexpected|not permitted|extra inputs?|"
-    rf"only the default)[^\n]{{0,120}}?\b({_PARAMETERS})\b"
-    rf"|\b({_PARAMETERS})\b[^\n]{{0,120}}?(unsupported|not supported|does not support|unrecogni[sz]ed|not permitted|"
-    rf"deprecated|only the default)",
-    re.IGNORECASE,
-)
-_CONTEXT = re.compile(
-    r"context[_ ](length|window|size)|maximum context|prompt is too long|too many (input )?tokens|input is too long|"
-    r"reduce the length of the (messages|prompt|input)|exceeds? (the|this) (model'?s )?(max|available context)",
-    re.IGNORECASE,
-)
-_NO_MODEL = re.compile(
-    r"model_not_found|model_not_supported|model_not_available|invalid_model|deploymentnotfound|"
-    r"(unknown|invalid|no such|unsupported) model\b|"
-    r"\b(model|deployment)\b[^\n]{0,100}?"
-    r"(does not exist|not exist|not found|is not available|not enabled|not been enabled|"
-    r"(not|n't) supported (on|for|in|with|by|when using) (this|your|the)|no access|not (have|has) access)|"
-    r"\b(not (have|has)|no) access to[^\n]{0,60}\b(model|deployment)\b",
-    re.IGNORECASE,
-)
-_NO_CREDIT = re.compile(
-    r"insufficient_quota|insufficient (balance|credits?|funds)|out of credits?|no credits? left", re.IGNORECASE
-)
 
 
 def error_from_status(status: int, headers: Mapping[str, str], body: str, where: Where) -> ModelError:
@@ -127,6 +121,14 @@ def _asked_wait(headers: Mapping[str, str], now: Callable[[], float]) -> float |
         return max(0.0, parsedate_to_datetime(value).timestamp() - now())
     except (TypeError, ValueError, OverflowError):
         return None
+
+
+def status_in_body(error: Mapping[str, Any]) -> int:
+    """The status that an error in a body sent as 200 stands for, by its `code` or `type`; 0 when it does not say."""
+    code = str(error.get("code"))
+    if re.fullmatch(r"[45]\d\d", code):
+        return int(code)
+    return next((_NAMED_STATUS[name] for name in (code, str(error.get("type"))) if name in _NAMED_STATUS), 0)
 
 
 def shown_url(url: str) -> str:
@@ -185,7 +187,7 @@ def _then(detail: str, advice: str) -> str:
 
 
 def _auth(detail: str, said: str, where: Where, headers: Mapping[str, str]) -> ModelError:  # noqa: ARG001
-    if _NO_MODEL.search(said):
+    if says_no_model(said):
         return ModelSetupError(_then(detail, "Choose a model that this account may use."))
     return AuthError(_then(detail, f"Check {where.credentials}."))
 
@@ -199,7 +201,7 @@ def _not_there(detail: str, said: str, where: Where, headers: Mapping[str, str])
 
 
 def _limited(detail: str, said: str, where: Where, headers: Mapping[str, str]) -> ModelError:
-    if _NO_CREDIT.search(said):
+    if says_no_credit(said):
         return _no_credit(detail, said, where, headers)
     return RateLimitError(detail, retry_after(headers))
 
@@ -209,16 +211,23 @@ def _passing(detail: str, said: str, where: Where, headers: Mapping[str, str]) -
 
 
 def _too_long(detail: str, said: str, where: Where, headers: Mapping[str, str]) -> ModelError:  # noqa: ARG001
-    return ContextTooLongError(_then(detail, "Shorten the prompt or take a model with a larger window."))
+    prompt, limit = context_sizes(said)
+    advice = "Shorten the prompt or take a model with a larger window."
+    if prompt is not None and limit is not None:
+        fits = "Lower max_tokens, or shorten the prompt." if prompt < limit else advice
+        advice = f"The prompt has {prompt:,} tokens, the limit is {limit:,}. {fits}"
+    return ContextTooLongError(_then(detail, advice), prompt, limit)
 
 
 def _bad_request(detail: str, said: str, where: Where, headers: Mapping[str, str]) -> ModelError:
-    if _CONTEXT.search(said):
+    if says_filtered(said):
+        return ContentFilterError(_then(detail, "The provider's content filter stopped the request."))
+    if says_too_long(said):
         return _too_long(detail, said, where, headers)
-    refused = _UNSUPPORTED.search(said)
+    refused = refused_parameter(said)
     if refused:
-        return UnsupportedParameterError(detail, (refused[2] or refused[3]).lower())
-    if _NO_MODEL.search(said):
+        return UnsupportedParameterError(detail, refused)
+    if says_no_model(said):
         return ModelSetupError(_then(detail, "Choose a model that this account may use."))
     return BadRequestError(detail)
 

@@ -1,23 +1,24 @@
-"""How many requests an endpoint gets at once and in a minute.
+"""How many requests an endpoint gets at once and in a minute, and in which order.
 
-Concurrency follows what the endpoint bears, as in TCP: half after a 429, one more after a run of successes (additive
-increase, multiplicative decrease; Chiu and Jain 1989). Waiting ends early when the caller's token ends.
+Concurrency follows what the endpoint bears (`crowd.py`). First come, first served: a request that was refused keeps its
+place. Waiting ends early when the caller's token ends.
 """
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import math
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from skillopt.errors import RateLimitError
+from skillopt.model.crowd import Crowd
 from skillopt.model.retry import RetryPolicy
 from skillopt.utils.cancel import CancelToken
 
-SUCCESSES_TO_GROW = 20
 _BURST_SECONDS = 6.0
 
 
@@ -72,20 +73,34 @@ class _Bucket:
 
 
 class Slot:
-    """The right to send one request, given by an `EndpointLimiter`."""
+    """The right to send one request, given by an `EndpointLimiter`.
 
-    def __init__(self, estimate: int, generation: int) -> None:
-        self.estimate, self.generation = estimate, generation
+    `number`: which of all requests it is. `news`: after a refusal, whether it was the first of several at one time.
+    """
+
+    def __init__(self, estimate: int, number: int) -> None:
+        self.estimate, self.number = estimate, number
         self.tokens = estimate
-        self.good = False
+        self.good = self.news = False
 
     def used(self, tokens: int) -> None:
         """The request succeeded and took this many tokens."""
         self.tokens, self.good = tokens or self.estimate, True
 
 
+@dataclass(order=True)
+class _Ticket:
+    """One who waits. `place`: where in the line. `turn`: how it is woken, alone."""
+
+    place: int
+    turn: threading.Condition = field(compare=False)
+
+
 class EndpointLimiter:
-    """The limits of one endpoint, shared by all threads of a session. None means no such limit."""
+    """The limits of one endpoint, shared by all threads of a session. None means no such limit.
+
+    `policy`: how long everybody waits when the endpoint serves nobody and does not say for how long.
+    """
 
     def __init__(
         self,
@@ -93,16 +108,17 @@ class EndpointLimiter:
         *,
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
+        policy: RetryPolicy | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
-        self._changed = threading.Condition()
-        self._most = max(1, max_concurrency)
-        self._limit = self._most
+        self._policy = policy or RetryPolicy()
+        self._lock = threading.RLock()  # a signal handler may cancel while its own thread is in here
+        self._crowd = Crowd(max(1, max_concurrency))
         self._running = 0
-        self._line: deque[object] = deque()
-        self._streak = 0
-        self._generation = 0
+        self._places = 0
+        self._line: list[_Ticket] = []
+        self._blocks = 0
         self._blocked_until = -math.inf
         self._released = False
         self._requests = _Bucket(requests_per_minute, clock())
@@ -111,67 +127,95 @@ class EndpointLimiter:
     @property
     def concurrency(self) -> int:
         """How many requests may run at once now."""
-        with self._changed:
-            return self._limit
+        with self._lock:
+            return self._crowd.limit
+
+    def place(self) -> int:
+        """A place in the line, behind all that were given before. It is good for every attempt of one call."""
+        with self._lock:
+            self._places += 1
+            return self._places
 
     @contextlib.contextmanager
-    def slot(self, token: CancelToken, estimate: int = 0) -> Iterator[Slot]:
+    def slot(self, token: CancelToken, estimate: int = 0, *, place: int | None = None) -> Iterator[Slot]:
         """Wait for the right to send a request of about `estimate` tokens, and hold it while inside.
 
-        Raises DeadlineError or InterruptedRunError when `token` ends first.
+        `place`: a place from `place()`, else the last one. Raises DeadlineError or InterruptedRunError when `token`
+        ends first.
         """
-        slot = self._enter(token, estimate)
+        slot = self._enter(token, estimate, self.place() if place is None else place)
         try:
             yield slot
         finally:
             self._leave(slot)
 
-    def _enter(self, token: CancelToken, estimate: int) -> Slot:
-        with self._changed:
-            if self._line or not self._try_start(estimate):
-                self._wait_in_line(token, estimate)
-            return Slot(estimate, self._generation)
+    def throttled(self, slot: Slot, retry_after: float | None) -> bool:
+        """The endpoint answered the request of `slot` with 429, and the wait that it asked for.
 
-    def _wait_in_line(self, token: CancelToken, estimate: int) -> None:
+        True when the endpoint serves others: fewer run from now on, and the request can go again as soon as there is
+        room. False when it serves nobody: all wait as long as it asked for.
+        """
+        with self._lock:
+            slot.tokens = 0
+            slot.news = self._crowd.is_news(slot.number)
+            if self._crowd.refused(slot.number, self._running - 1):
+                return True
+            self._blocks += 1
+            pause = self._policy.wait_after(RateLimitError("", retry_after), self._blocks)
+            self._blocked_until = max(self._blocked_until, self._clock() + pause)
+            return False
+
+    def release(self) -> None:
+        """Let in at once whoever waits, now or later: no request will be sent any more, and they are to learn it."""
+        with self._lock:
+            self._released = True
+            for ticket in self._line:
+                ticket.turn.notify()
+
+    def _enter(self, token: CancelToken, estimate: int, place: int) -> Slot:
+        with self._lock:
+            if self._line or not self._try_start(estimate):
+                self._wait_in_line(token, estimate, place)
+            return Slot(estimate, self._crowd.sent())
+
+    def _wait_in_line(self, token: CancelToken, estimate: int, place: int) -> None:
         """Wait for one's turn; first come, first served, so that nobody starves."""
-        ticket = object()
-        self._line.append(ticket)
+        ticket = _Ticket(place, threading.Condition(self._lock))
+        bisect.insort(self._line, ticket)
         try:
-            with token.on_cancel(self._wake):
+            with token.on_cancel(lambda: self._wake(ticket)):
                 while True:
                     token.raise_if_cancelled()
                     first = self._line[0] is ticket
-                    if first and self._try_start(estimate):
+                    if (first or self._released) and self._try_start(estimate):
                         return
-                    self._changed.wait(self._delay(estimate) if first else None)
+                    ticket.turn.wait(self._delay(estimate) if first else None)
         finally:
             self._line.remove(ticket)
-            self._changed.notify_all()
+            self._wake_first()
 
-    def _wake(self) -> None:
-        with self._changed:
-            self._changed.notify_all()
+    def _wake(self, ticket: _Ticket) -> None:
+        with self._lock:
+            ticket.turn.notify()
+
+    def _wake_first(self) -> None:
+        if self._line:
+            self._line[0].turn.notify()
 
     def _delay(self, estimate: int) -> float | None:
         """Seconds until time alone opens the way, or None when only another request's end can."""
-        if self._running >= self._limit:
+        if self._running >= self._crowd.limit:
             return None
         now = self._clock()
         waits = (self._blocked_until - now, self._requests.wait(now, 1), self._tokens.wait(now, estimate))
         return max(0.001, *waits)
-
-    def release(self) -> None:
-        """Let in at once whoever waits, now or later: no request will be sent any more, and they are to learn it."""
-        with self._changed:
-            self._released = True
-            self._changed.notify_all()
 
     def _try_start(self, estimate: int) -> bool:
         if self._released:
             self._running += 1
             return True
         now = self._clock()
-        free = self._running < self._limit and now >= self._blocked_until
+        free = self._running < self._crowd.limit and now >= self._blocked_until
         if not free or self._requests.wait(now, 1) > 0 or self._tokens.wait(now, estimate) > 0:
             return False
         self._requests.take(1)
@@ -180,35 +224,10 @@ class EndpointLimiter:
         return True
 
     def _leave(self, slot: Slot) -> None:
-        with self._changed:
+        with self._lock:
             self._running -= 1
             self._tokens.take(slot.tokens - slot.estimate)
             if slot.good:
-                self._grow()
-            self._changed.notify_all()
-
-    def throttled(self, slot: Slot, retry_after: float | None) -> bool:
-        """The endpoint answered the request of `slot` with 429, and the wait that it asked for.
-
-        True when fewer requests run at once from now on than when this one was sent: again, it has a better chance.
-        """
-        with self._changed:
-            self._streak = 0
-            slot.tokens = 0
-            self._blocked_until = max(self._blocked_until, self._clock() + (retry_after or 0.0))
-            # Requests that were already running at the last decrease say nothing about the new limit.
-            if slot.generation == self._generation:
-                self._shrink()
-            return slot.generation < self._generation
-
-    def _shrink(self) -> None:
-        crowd = min(self._limit, self._running)
-        if crowd > 1:  # a request refused alone was not refused for want of room
-            self._limit = math.ceil(crowd / 2) if crowd > 2 else 1
-            self._generation += 1
-
-    def _grow(self) -> None:
-        self._streak += 1
-        if self._streak >= SUCCESSES_TO_GROW and self._limit < self._most:
-            self._limit += 1
-            self._streak = 0
+                self._blocks = 0
+                self._crowd.served(slot.number, wanted=bool(self._line))
+            self._wake_first()

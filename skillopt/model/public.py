@@ -6,6 +6,7 @@ counts attempts after the first. `timeout` is in seconds, for everything togethe
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from skillopt.config.providers import (
     label_roles,
     normalize_backend_name,
     normalize_role_backend,
+    trap_of,
 )
 from skillopt.model.active import active_session, configure, session_or_default
 from skillopt.model.values import DEFAULT_MAX_COMPLETION_TOKENS, CompatAssistantMessage, ModelCall, usage_dict
@@ -24,6 +26,7 @@ Messages = Sequence[Mapping[str, Any]]
 UsageDict = dict[str, int]
 
 _NO_LABEL = frozenset({"claude_code_exec"})  # its pair of roles is shown as a pair
+_MORE_LABELS = {"qwen_chat": ("qwen_chat", "qwen_chat")}  # shown for this pair too
 
 
 def chat_optimizer(
@@ -125,6 +128,7 @@ def chat_messages_with_deployment(  # noqa: PLR0913 - a published signature
 def set_backend(name: str) -> str:
     """Choose both roles' backends by one label, and return the label. Raises ConfigError (a ValueError)."""
     optimizer, target = label_roles(name)
+    _warn_trap(name)
     configure({"optimizer_backend": optimizer, "target_backend": target}, replaced=ROLES)
     return normalize_backend_name(name)
 
@@ -132,18 +136,19 @@ def set_backend(name: str) -> str:
 def get_backend_name() -> str:
     """The label of the two backends, or `<optimizer>+<target>` when no label stands for the pair."""
     pair = (get_optimizer_backend(), get_target_backend())
-    labels = (label for label, roles in LABELS.items() if roles == pair and label not in _NO_LABEL)
+    known = (*LABELS.items(), *_MORE_LABELS.items())
+    labels = (label for label, roles in known if roles == pair and label not in _NO_LABEL)
     return next(labels, "+".join(pair))
 
 
 def set_optimizer_backend(name: str | None) -> None:
     """Choose the optimizer's backend; blank is `openai_chat`. Raises ConfigError (a ValueError)."""
-    configure({"optimizer_backend": normalize_role_backend("optimizer", name)}, replaced=("optimizer",))
+    _set_role_backend("optimizer", name)
 
 
 def set_target_backend(name: str | None) -> None:
     """Choose the target's backend; blank is `openai_chat`. Raises ConfigError (a ValueError)."""
-    configure({"target_backend": normalize_role_backend("target", name)}, replaced=("target",))
+    _set_role_backend("target", name)
 
 
 def get_optimizer_backend() -> str:
@@ -163,51 +168,12 @@ def is_optimizer_chat_backend() -> bool:
 
 def is_target_chat_backend() -> bool:
     """True when the target's backend takes text and gives text."""
-    return get_provider(get_target_backend()).kind == "chat"
+    return not is_target_exec_backend()
 
 
 def is_target_exec_backend() -> bool:
     """True when the target is a coding agent that runs in a workspace."""
-    return get_provider(get_target_backend()).kind != "chat"
-
-
-def configure_openai_compatible(  # noqa: PLR0913 - a published signature
-    *,
-    base_url: str | None = None,
-    api_key: str | None = None,
-    model: str | None = None,
-    temperature: float | None = None,
-    timeout_seconds: float | None = None,
-    max_tokens: int | None = None,
-    optimizer_base_url: str | None = None,
-    optimizer_api_key: str | None = None,
-    optimizer_model: str | None = None,
-    target_base_url: str | None = None,
-    target_api_key: str | None = None,
-    target_model: str | None = None,
-) -> None:
-    """Set the `openai_compatible` backend for both roles or for one. None leaves unchanged.
-
-    A blank address or model keeps the old one, a blank key clears it. A role's own value wins over the shared one.
-    Raises ConfigError, and changes nothing, when a value is wrong.
-    """
-    shared = {
-        "base_url": base_url or None,
-        "api_key": api_key,
-        "model": model or None,
-        "temperature": temperature,
-        "timeout_seconds": timeout_seconds,
-        "max_tokens": max_tokens,
-    }
-    own = {
-        "optimizer": (optimizer_base_url, optimizer_api_key, optimizer_model),
-        "target": (target_base_url, target_api_key, target_model),
-    }
-    options: dict[str, object] = {f"openai_compatible_{name}": value for name, value in shared.items()}
-    for role, (url, key, name) in own.items():
-        prefix = f"{role}_openai_compatible"
-        options |= {f"{prefix}_base_url": url or None, f"{prefix}_api_key": key, f"{prefix}_model": name or None}
-    configure(options)
+    return get_provider(get_target_backend()).is_agent("target")
 
 
 def set_reasoning_effort(effort: str | None) -> None:
@@ -235,6 +201,17 @@ def reset_token_tracker() -> None:
     active_session().usage.reset()
 
 
+def _set_role_backend(role: str, name: str | None) -> None:
+    backend = normalize_role_backend(role, name)
+    _warn_trap(name, role)
+    configure({f"{role}_backend": backend}, replaced=(role,))
+
+
+def _warn_trap(name: str | None, role: str | None = None) -> None:
+    if trap := trap_of(name, role):
+        warnings.warn(trap, UserWarning, stacklevel=4 if role else 3)
+
+
 def _pair(system: str, user: str) -> Messages:
     pair = ({"role": "system", "content": system}, {"role": "user", "content": user})
     return pair if system else pair[1:]
@@ -254,7 +231,7 @@ def _result(
 ) -> tuple[str | CompatAssistantMessage, UsageDict]:
     session = session_or_default()
     backend = session.role(role).backend
-    if role == "target" and get_provider(backend).kind != "chat":
+    if get_provider(backend).is_agent(role):
         raise NotImplementedError(f"Exec backends such as {backend} run in a workspace and answer no chat calls.")
     reply = session.call(role, call, timeout=timeout, retries=retries)
     return (reply.message() if return_message else reply.text), usage_dict(reply.usage)

@@ -50,3 +50,18 @@ def credentials_hint(role: RoleConfig) -> str:
     if not keys and not variables:
         return "the credentials of this backend"
     return f"{' or '.join(keys)} in the configuration, or the environment variable {' or '.join(variables)}"
+
+
+def setting_default(role: RoleConfig, name: str) -> object:
+    """What a setting of the role's backend is when nobody sets it; an empty text for one that it does not have."""
+    return next((field.default for field in get_provider(role.backend).fields if field.name == name), "")
+
+
+def setting_hint(role: RoleConfig, name: str) -> str:
+    """Where a role's setting is changed, in words: the YAML keys and the environment variables of its field."""
+    for field in get_provider(role.backend).fields:
+        if field.name == name:
+            keys = " or ".join(f"model.{key}" for key in reversed(field.keys_for(role.role)))
+            variables = " or ".join(reversed(field.env_for(role.role)))
+            return " or ".join(part for part in (keys, f"the environment variable {variables}") if part)
+    return name

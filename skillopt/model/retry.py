@@ -23,7 +23,10 @@ LONGEST_WAIT_SECONDS = 30 * 86_400.0
 
 
 class CrowdedError(RateLimitError):
-    """A 429 after which fewer requests run at once. Trying again does not count against the retries."""
+    """A 429 while other requests are served: there was no room. It goes again as soon as there is.
+
+    Whoever sends takes care that there is room first, so nothing is waited here and no retry is counted.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,9 @@ class RetryPolicy:
     retry_after_ceiling: float = 300.0
 
     def wait_after(self, error: ModelError, attempt: int) -> float:
-        """Seconds to wait after the failed attempt number `attempt` (from 1)."""
+        """Seconds to wait after `attempt` failed attempts (from 1; crowded ones do not count)."""
+        if isinstance(error, CrowdedError):
+            return 0.0
         asked = asked_wait(error)
         most = min(self.longest_wait, self.first_wait * 2.0 ** min(attempt - 1, 30))
         if asked is not None:
@@ -76,7 +81,7 @@ def run(
             counted += not isinstance(error, CrowdedError)
             if not error.retryable or not policy.retries or counted > policy.retries:
                 raise
-            wait = policy.wait_after(error, number)
+            wait = policy.wait_after(error, counted)
             left = token.remaining()
             if left is not None and wait >= left:
                 raise DeadlineError(f"No time is left for another attempt after: {error}") from error

@@ -39,12 +39,25 @@ _CHUNK = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A JSON POST. `key` goes into `Authorization: Bearer`, nowhere else; an empty key sends no such header."""
+    """A JSON POST. `key` goes into the header `key_header`, nowhere else; an empty key sends no such header.
+
+    `Authorization` says `Bearer <key>`, or the key itself if that names its scheme (`Basic …`); any other header
+    (`api-key`) holds the key itself.
+    """
 
     url: str
     body: bytes = field(repr=False)
     where: Where = field(repr=False)
     key: str = field(default="", repr=False)
+    key_header: str = "Authorization"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that are this request's own."""
+        length = {"Content-Length": str(len(self.body))}
+        names_scheme = " " in self.key
+        bearer = "Bearer " if self.key_header.lower() == "authorization" and not names_scheme else ""
+        return {**length, self.key_header: f"{bearer}{self.key}"} if self.key else length
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +74,7 @@ class HttpPool:
 
     def __init__(self, size: int = 64) -> None:
         self._session = requests.Session()
-        self._ways: dict[tuple[str, str], _Way] = {}
+        self._ways: dict[str, _Way] = {}
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, _CuttableAdapter(pool_connections=8, pool_maxsize=size, max_retries=0))
 
@@ -95,9 +108,9 @@ class HttpPool:
         self._session.close()
 
     def _exchange(self, request: HttpRequest, timeout: float) -> HttpAnswer:
-        way = self._way(request)
+        way = self._way(request.url)
         response = way.adapter.send(
-            way.message(request.body), timeout=(min(CONNECT_SECONDS, timeout), timeout + 1.0), **way.settings
+            way.message(request), timeout=(min(CONNECT_SECONDS, timeout), timeout + 1.0), **way.settings
         )
         with response:
             limit = MAX_BODY_BYTES if response.ok else 16 * MAX_ERROR_CHARS
@@ -106,29 +119,28 @@ class HttpPool:
             raise BadRequestError(f"The answer of {request.where.short} is larger than {MAX_BODY_BYTES >> 20} MiB.")
         return HttpAnswer(response.status_code, dict(response.headers), body.decode("utf-8", "replace"))
 
-    def _way(self, request: HttpRequest) -> _Way:
+    def _way(self, url: str) -> _Way:
         """How messages get to an address, found out once: it takes as long as sending one."""
-        mark = (request.url, request.key)
-        if mark not in self._ways:
-            head = requests.Request("POST", request.url, _HEADERS, data=b"", auth=_Bearer(request.key)).prepare()
-            settings = dict(self._session.merge_environment_settings(request.url, {}, True, None, None))
-            self._ways[mark] = _Way(self._session.get_adapter(request.url), head, settings)
-        return self._ways[mark]
+        if url not in self._ways:
+            head = requests.Request("POST", url, _HEADERS, data=b"", auth=_no_other_sign_in).prepare()
+            settings = dict(self._session.merge_environment_settings(url, {}, True, None, None))
+            self._ways[url] = _Way(self._session.get_adapter(url), head, settings)
+        return self._ways[url]
 
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """The adapter of an address, the message without its body, and proxies and certificates from the environment."""
+    """The adapter of an address, what all messages to it share, and proxies and certificates from the environment."""
 
     adapter: requests.adapters.BaseAdapter = field(repr=False)
     head: requests.PreparedRequest = field(repr=False)
     settings: Mapping[str, Any] = field(repr=False)
 
-    def message(self, body: bytes) -> requests.PreparedRequest:
-        """The message with a body."""
+    def message(self, request: HttpRequest) -> requests.PreparedRequest:
+        """The message of one request."""
         message = self.head.copy()
-        message.body = body
-        message.headers["Content-Length"] = str(len(body))
+        message.body = request.body
+        message.headers.update(request.headers)
         return message
 
 
@@ -142,16 +154,9 @@ def _read(response: requests.Response, limit: int) -> bytes:
     return bytes(body)
 
 
-class _Bearer(requests.auth.AuthBase):
-    """Sets our key; nothing is looked for in a .netrc file."""
-
-    def __init__(self, key: str) -> None:
-        self._key = key
-
-    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        if self._key:
-            request.headers["Authorization"] = f"Bearer {self._key}"
-        return request
+def _no_other_sign_in(message: requests.PreparedRequest) -> requests.PreparedRequest:
+    """Our key is the only sign-in: none is taken from the address."""
+    return message
 
 
 class _Cutter:

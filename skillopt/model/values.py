@@ -9,10 +9,13 @@ import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from skillopt.types import Edit, JsonObject, RolloutResult, Usage
 from skillopt.utils.cancel import CancelToken
+
+if TYPE_CHECKING:
+    from skillopt.model.harness.workspace import Workspace
 
 Message = Mapping[str, Any]
 _T = TypeVar("_T")
@@ -36,7 +39,11 @@ class Material:
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One request to a model. `model`, `effort` and `temperature` left empty mean: as the role is configured."""
+    """One request to a model. `model`, `effort` and `temperature` left empty mean: as the role is configured.
+
+    `workspace`: what a coding agent is given besides its task, which is the user message; calls of other models have
+    none.
+    """
 
     messages: tuple[Message, ...]
     model: str = ""
@@ -47,6 +54,7 @@ class ModelCall:
     tool_choice: Any = None
     stage: str = ""
     material: Material | None = None
+    workspace: Workspace | None = None
 
     @property
     def system(self) -> str:
@@ -108,11 +116,35 @@ class CompatAssistantMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentWork:
+    """What a coding agent did besides answering: for reading, never an answer.
+
+    `trace`: what it reported of its steps, without secrets. `summary`: the trace in short, where it tells enough.
+    `files`: text of the files that its workspace asked for, by relative path.
+    """
+
+    trace: str = ""
+    summary: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    def to_dict(self) -> JsonObject:
+        """The work as JSON."""
+        return {"trace": self.trace, "summary": self.summary, "files": dict(self.files)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> AgentWork:
+        """Read what `to_dict` wrote."""
+        return cls(str(data.get("trace") or ""), str(data.get("summary") or ""), dict(data.get("files") or {}))
+
+
+@dataclass(frozen=True, slots=True)
 class ModelReply:
     """What a model answered.
 
-    `finish_reason`: `stop`, `length` (cut by the token limit), `tool_calls`, `content_filter`, or the provider's own
-    word. `usage` covers every attempt that this reply took. `reasoning` is thinking text: shown, never an answer.
+    `finish_reason`: `stop`, `length` (cut by the token limit), `tool_calls`, `content_filter`, `refusal` (`text` holds
+    its words), or the provider's own word. `usage` covers every attempt that this reply took. `reasoning` is thinking
+    text: shown, never an answer. `notice` is something that the user should hear about this model once; not kept.
+    `work`: what an agent did besides.
     """
 
     text: str
@@ -121,6 +153,8 @@ class ModelReply:
     model: str = ""
     tool_calls: tuple[CompatToolCall, ...] = ()
     reasoning: str = ""
+    notice: str = ""
+    work: AgentWork | None = None
 
     def message(self) -> CompatAssistantMessage:
         """The reply as an assistant message that can be appended to a conversation."""
@@ -135,6 +169,7 @@ class ModelReply:
             "model": self.model,
             "tool_calls": [call.model_dump() for call in self.tool_calls],
             "reasoning": self.reasoning,
+            **({"work": self.work.to_dict()} if self.work else {}),
         }
 
     @classmethod
@@ -147,6 +182,7 @@ class ModelReply:
             model=str(data.get("model") or ""),
             tool_calls=tuple(CompatToolCall.from_dict(c) for c in data.get("tool_calls") or ()),
             reasoning=str(data.get("reasoning") or ""),
+            work=AgentWork.from_dict(data["work"]) if data.get("work") else None,
         )
 
 
@@ -180,6 +216,9 @@ class CallContext:
 
     `timeout`: seconds for this attempt. `cancel`: ends it early. `key`: the request's content hash. `dropped`: names of
     parameters that this endpoint refused before and that must not be sent. `resources`: kept between calls.
+    `cap_factor`: what the limits on the reply (the call's and the configured one) are multiplied by, because the answer
+    was cut off at them. `silent_before`: how many attempts of this call ended without an answer. `spent` takes what an
+    attempt used that fails.
     """
 
     timeout: float
@@ -187,6 +226,9 @@ class CallContext:
     key: str = ""
     dropped: frozenset[str] = frozenset()
     resources: Resources = field(default_factory=Resources)
+    cap_factor: int = 1
+    silent_before: int = 0
+    spent: Callable[[Usage], None] | None = None
 
 
 def text_of(message: Message) -> str:

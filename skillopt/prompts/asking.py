@@ -1,8 +1,9 @@
 """The one way to put a question to the optimizer and get typed JSON back.
 
 A reply that cannot be used is answered once with what is wrong with it; a reply that was cut off is asked for once
-more with a larger limit. What remains after that is a value here, not an exception: the stage decides what to do
-without the answer. Errors after which no other call can succeed are raised.
+more with a larger limit, unless the call path has tried that; a refusal is not argued with. What remains after that is
+a value here, not an exception: the stage decides what to do without the answer. Errors after which no other call can
+succeed are raised.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def ask_typed(session: Asks, question: Question, parse: Callable[[Mapping[str, A
     """
     vain: tuple[Question, ...] = ()
     first = _attempt(session, question, parse)
-    if isinstance(first.problem, (ReplyError, TruncatedError)):
+    if _may_be_mended(first.problem):
         again = _again(question, first)
         second = _attempt(session, again, parse)
         vain = () if second.problem is None else (question, again)
@@ -155,6 +156,11 @@ def _attempt(session: Asks, question: Question, parse: Callable[[Mapping[str, An
     except ReplyError as error:
         return _Attempt(problem=error, text=text, cut=reply.finish_reason == "length")
     return _Attempt(value, text=text, mended=read.repaired)
+
+
+def _may_be_mended(problem: ReplyError | ModelError | None) -> bool:
+    """Whether a second call with other words or a larger limit can do better."""
+    return isinstance(problem, ReplyError) or (isinstance(problem, TruncatedError) and not problem.final)
 
 
 def _again(question: Question, attempt: _Attempt[T]) -> Question:

@@ -92,3 +92,7 @@ def test_no_wait_is_longer_than_what_a_system_can_wait(value: str) -> None:
 @pytest.mark.parametrize("url", ["http://u:p@ss@h/v1?key=s", "HTTP://u:p@ss@h/v1"])
 def test_a_shown_address_has_no_part_of_a_password(url: str) -> None:
     assert shown_url(url).lower() == "http://h/v1"
+
+
+def test_a_secret_shows_in_no_repr() -> None:
+    assert "topsecret" not in repr(WHERE)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
 from skillopt.errors import DeadlineError, InterruptedRunError
-from skillopt.model.limiter import SUCCESSES_TO_GROW, EndpointLimiter, _Bucket
+from skillopt.model.limiter import EndpointLimiter, Slot, _Bucket
+from skillopt.model.retry import RetryPolicy
 from skillopt.utils.cancel import CancelToken
 
 
@@ -21,32 +23,42 @@ def use(limiter: EndpointLimiter, *, limited: bool = False, wait: float | None =
             slot.used(1)
 
 
-def crowd(limiter: EndpointLimiter) -> list[bool]:
-    """As many requests at once as are allowed, all refused."""
-    with contextlib.ExitStack() as stack:
-        slots = [stack.enter_context(limiter.slot(CancelToken())) for _ in range(limiter.concurrency)]
-        return [limiter.throttled(slot, None) for slot in slots]
+def enter(limiter: EndpointLimiter, number: int) -> list[tuple[Slot, contextlib.ExitStack]]:
+    """So many requests at once, each with what ends it."""
+    out = []
+    for _ in range(number):
+        stack = contextlib.ExitStack()
+        out.append((stack.enter_context(limiter.slot(CancelToken())), stack))
+    return out
 
 
-def test_a_429_halves_and_successes_add_one() -> None:
+def refuse(limiter: EndpointLimiter, running: list[tuple[Slot, contextlib.ExitStack]], wait: float) -> list[bool]:
+    """End requests with a refusal; for each whether it has a better chance now."""
+    out = []
+    for slot, stack in running:
+        with stack:
+            out.append(limiter.throttled(slot, wait))
+    return out
+
+
+def test_when_all_are_refused_half_as_many_go_next() -> None:
     limiter = EndpointLimiter(16)
     seen = []
     for _ in range(6):
-        better = crowd(limiter)
-        seen.append((limiter.concurrency, all(better)))
-    assert seen == [(8, True), (4, True), (2, True), (1, True), (1, False), (1, False)]
-    for _ in range(SUCCESSES_TO_GROW):
-        use(limiter)
-    assert limiter.concurrency == 2
+        better = refuse(limiter, enter(limiter, limiter.concurrency), 0.0)
+        seen.append((limiter.concurrency, better[-1]))
+    assert seen == [(8, False), (4, False), (2, False), (1, False), (1, False), (1, False)]
 
 
-def test_requests_sent_before_a_decrease_do_not_decrease_again() -> None:
+def test_requests_refused_among_others_take_their_places_with_them() -> None:
     limiter = EndpointLimiter(16)
-    with contextlib.ExitStack() as stack:
-        slots = [stack.enter_context(limiter.slot(CancelToken())) for _ in range(10)]
-        for slot in slots:
-            assert limiter.throttled(slot, None)
-    assert limiter.concurrency == 5
+    running = enter(limiter, 16)
+    assert refuse(limiter, running[10:], 60.0) == [True] * 6
+    assert limiter.concurrency == 10
+    for slot, stack in running[:10]:
+        with stack:
+            slot.used(1)
+    use(limiter)  # nobody waits for the 60 s that were asked of requests refused for want of room
 
 
 def test_a_request_refused_alone_has_no_better_chance() -> None:
@@ -56,11 +68,67 @@ def test_a_request_refused_alone_has_no_better_chance() -> None:
     assert limiter.concurrency == 16
 
 
-def test_it_never_grows_above_what_is_allowed() -> None:
-    limiter = EndpointLimiter(3)
-    for _ in range(5 * SUCCESSES_TO_GROW):
-        use(limiter)
-    assert limiter.concurrency == 3
+def test_a_pause_that_nobody_asked_for_grows() -> None:
+    now = 0.0
+    limiter = EndpointLimiter(1, policy=RetryPolicy(first_wait=1.0, longest_wait=8.0), clock=lambda: now)
+    pauses = []
+    for _ in range(40):
+        with limiter.slot(CancelToken()) as slot:
+            limiter.throttled(slot, None)
+        pauses.append(limiter._blocked_until - now)
+        now = max(now, limiter._blocked_until)
+    assert max(pauses[:1]) <= 1.0 and max(pauses[10:]) > 4.0 and max(pauses) <= 8.0
+
+
+def test_a_refused_request_keeps_its_place() -> None:
+    limiter = EndpointLimiter(2)
+    order: list[str] = []
+    first = limiter.place()
+    with contextlib.ExitStack() as stack:
+        blocker = stack.enter_context(limiter.slot(CancelToken()))
+        with limiter.slot(CancelToken(), place=first) as slot:
+            waiting = [threading.Thread(target=_go, args=(limiter, order, None, str(n))) for n in range(3)]
+            for thread in waiting:
+                thread.start()
+                _until(lambda: len(limiter._line) > waiting.index(thread))  # noqa: B023 - called before the next turn
+            assert limiter.throttled(slot, None)
+        again = threading.Thread(target=_go, args=(limiter, order, first, "refused"))
+        again.start()
+        _until(lambda: len(limiter._line) == 4)
+        blocker.used(1)
+    for thread in (*waiting, again):
+        thread.join()
+    assert order == ["refused", "0", "1", "2"]
+
+
+def _go(limiter: EndpointLimiter, order: list[str], place: int | None, name: str) -> None:
+    with limiter.slot(CancelToken(timeout=10), place=place) as slot:
+        order.append(name)
+        slot.used(1)
+
+
+def _until(met: Callable[[], bool]) -> None:
+    ends = time.monotonic() + 10
+    while not met() and time.monotonic() < ends:
+        time.sleep(0.001)
+
+
+def test_all_who_wait_are_let_in_when_the_session_ends() -> None:
+    limiter = EndpointLimiter(1)
+    inside: list[Slot] = []
+
+    def enter() -> None:
+        with limiter.slot(CancelToken(timeout=10)) as slot:
+            inside.append(slot)
+
+    with limiter.slot(CancelToken()):
+        threads = [threading.Thread(target=enter) for _ in range(5)]
+        for thread in threads:
+            thread.start()
+        limiter.release()
+        for thread in threads:
+            thread.join()
+        assert len(inside) == 5
 
 
 def test_no_more_run_than_allowed_and_all_get_their_turn() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextvars
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -164,6 +165,83 @@ def test_two_threads_with_their_own_sessions() -> None:
     assert said == {"a": "a", "b": "b"}
 
 
+def scripted_session(name: str) -> model.Session:
+    return model.Session({"target": ScriptedModel(lambda call: name).role()})
+
+
+def in_a_bare_thread(call: Callable[[], object]) -> object:
+    """What `call` gives in a thread that carries no context, as the threads of a custom environment do."""
+    found: list[object] = []
+
+    def work() -> None:
+        try:
+            found.append(call())
+        except ConfigError as error:
+            found.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_a_thread_without_context_never_gets_the_session_of_another_run() -> None:
+    first, second = scripted_session("first"), scripted_session("second")
+    inside, leave = threading.Event(), threading.Event()
+
+    def other_run() -> None:
+        with model.use_session(second):
+            inside.set()
+            leave.wait(5)
+
+    def ask() -> object:
+        return model.chat_target("s", "u")[0]
+
+    with model.use_session(first):
+        assert in_a_bare_thread(ask) == "first"
+        other = threading.Thread(target=other_run)
+        other.start()
+        inside.wait(5)
+        refused = in_a_bare_thread(ask)
+        assert isinstance(refused, ConfigError)
+        assert "2 runs are under way" in str(refused) and "copy_context" in str(refused)
+        assert ask() == "first"
+        context = contextvars.copy_context()
+        assert in_a_bare_thread(lambda: context.run(ask)) == "first"
+        with model.use_session(scripted_session("third")):
+            assert ask() == "third"
+    assert in_a_bare_thread(ask) == "second"
+    leave.set()
+    other.join()
+    assert active.current_session() is None
+    assert (first.usage.summary()["_total"]["calls"], second.usage.summary()["_total"]["calls"]) == (3, 1)
+
+
+def test_blocks_of_one_run_in_several_threads_are_no_riddle() -> None:
+    session = scripted_session("mine")
+    barrier = threading.Barrier(3)
+
+    def work() -> None:
+        with model.use_session(session):
+            barrier.wait(5)
+            barrier.wait(5)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    barrier.wait(5)
+    assert in_a_bare_thread(lambda: model.chat_target("s", "u")[0]) == "mine"
+    barrier.wait(5)
+    for thread in threads:
+        thread.join()
+
+
+def test_what_is_set_in_a_block_reaches_its_threads() -> None:
+    with model.use_session(scripted_session("x")):
+        model.set_target_deployment("renamed")
+        assert in_a_bare_thread(lambda: model.active_session().role("target").model) == "renamed"
+
+
 def test_every_public_name_is_there() -> None:
     for name in model.__all__:
         assert getattr(model, name) is not None
@@ -172,7 +250,9 @@ def test_every_public_name_is_there() -> None:
         model.nothing  # noqa: B018
 
 
-@pytest.mark.parametrize("module", ["skillopt.model", "skillopt.model.session", "skillopt.model.public"])
+@pytest.mark.parametrize(
+    "module", ["skillopt.model", "skillopt.model.session", "skillopt.model.public", "skillopt.model.configure"]
+)
 def test_importing_is_light(module: str) -> None:
     heavy = ("requests", "urllib3", "pydantic", "tenacity", "openai", "yaml", "numpy", "tiktoken", "xllamacpp")
     code = f"import sys, {module}; print([m for m in {heavy!r} if m in sys.modules])"

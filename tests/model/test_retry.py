@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillopt import errors
-from skillopt.model.retry import RetryPolicy, run
+from skillopt.model.retry import CrowdedError, RetryPolicy, run
 from skillopt.utils.cancel import CancelToken
 
 QUICK = RetryPolicy(retries=3, first_wait=0.001, longest_wait=0.002, retry_after_ceiling=10)
@@ -56,6 +56,29 @@ def test_nothing_is_waited_after_the_last_attempt() -> None:
     with pytest.raises(errors.TransientError, match="3"):
         run(attempt, QUICK, CancelToken(), lambda error, number, wait: waits.append(wait))
     assert len(made) == 4 and len(waits) == 3
+
+
+def test_who_waits_for_room_waits_in_line_and_loses_no_retry() -> None:
+    waits: list[float] = []
+    attempt, made = attempts(*[CrowdedError("full", retry_after=5.0) for _ in range(20)], "ok")
+    assert run(attempt, QUICK, CancelToken(timeout=1.0), lambda error, number, wait: waits.append(wait)) == "ok"
+    assert len(made) == 21 and set(waits) == {0.0}
+
+
+def test_waits_for_room_do_not_make_later_waits_longer() -> None:
+    waits: list[float] = []
+    crowd = [CrowdedError("full") for _ in range(20)]
+    attempt, _ = attempts(*crowd, errors.TransientError("broken"), "ok")
+    policy = RetryPolicy(first_wait=0.001, longest_wait=3600.0)
+    assert run(attempt, policy, CancelToken(timeout=60.0), lambda error, number, wait: waits.append(wait)) == "ok"
+    assert 0 <= waits[-1] <= 0.001
+
+
+def test_no_room_for_longer_than_the_ceiling_ends_it_too() -> None:
+    attempt, made = attempts(CrowdedError("full", retry_after=3600.0))
+    with pytest.raises(errors.RateLimitedUntilError):
+        run(attempt, QUICK, CancelToken(), lambda *_: None)
+    assert made == [1]
 
 
 def test_a_wait_beyond_the_deadline_is_not_begun() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ import pytest
 
 from skillopt import errors
 from skillopt.model import Budget, Limits, ModelCall, ModelReply, Price, Session
+from skillopt.model.usage import UsageTracker
 from skillopt.store import Store
 from skillopt.testing import LoopbackServer, ScriptedModel, chat_completion, hang, reset, role, status
 from skillopt.types import Usage
@@ -88,7 +90,7 @@ def test_401_stops_everything_with_one_request() -> None:
         with pytest.raises(errors.AuthError) as second:
             ask(session, role_name="optimizer")
     assert len(server.requests) == 1
-    assert first.value is second.value
+    assert str(first.value) == str(second.value)
     assert heard.kinds() == ["model_error"] and heard.events[0][1]["fatal"]
     assert "wrong-key-9" not in repr(heard.events)
 
@@ -158,7 +160,7 @@ def test_reasoning_is_never_the_answer() -> None:  # C134
         pytest.raises(errors.TruncatedError, match=r"no final answer.*raise max_tokens"),
     ):
         ask(session_for(server))
-    assert len(server.requests) == 1
+    assert len(server.requests) == 2
 
 
 def test_a_cut_answer_is_returned_and_says_so() -> None:  # C142
@@ -199,8 +201,10 @@ def test_a_refused_parameter_is_dropped_once_and_remembered() -> None:  # C137
 def test_max_tokens_goes_out_under_its_newer_name_when_refused() -> None:
     refusal = '{"error": {"message": "Unsupported parameter: \'max_tokens\'. Use \'max_completion_tokens\' instead."}}'
     with LoopbackServer("ok", faults=[status(400, body=refusal)]) as server:
-        ask(session_for(server))
+        session = session_for(server)
+        ask(session)
     assert "max_completion_tokens" in server.requests[1].body and "max_tokens" not in server.requests[1].body
+    assert session.notes[0].endswith("does not take the parameter max_tokens; max_completion_tokens is sent instead.")
 
 
 def test_another_model_in_the_reply_is_said_once_a_pair() -> None:  # C152
@@ -227,8 +231,14 @@ def test_all_attempts_together_have_a_limit() -> None:
     with LoopbackServer("ok", faults=lambda _: hang(30)) as server:
         started = time.monotonic()
         with pytest.raises(errors.DeadlineError, match=r"model\.timeout_seconds"):
-            ask(session_for(server, limits=limits))
+            ask(session_for(server, limits=limits, settings={"timeout_seconds": 0.2}))
         assert time.monotonic() - started < 1.5
+
+
+def test_a_backend_that_may_take_longer_than_a_call_gets_that_time() -> None:
+    with LoopbackServer("ok", latency=0.3) as server:
+        session = session_for(server, limits=Limits(timeout_seconds=0.05), settings={"timeout_seconds": 5.0})
+        assert ask(session).text == "ok"
 
 
 def test_timeout_and_cancel_end_a_call() -> None:
@@ -389,6 +399,13 @@ def test_preflight_passes_once_for_equal_endpoints() -> None:
     assert server.requests[0].body["max_tokens"] == 16
 
 
+def test_preflight_of_some_roles_asks_no_other() -> None:
+    with LoopbackServer() as server:
+        roles = {name: server.role(name, model=f"the-{name}") for name in ("target", "optimizer")}
+        Session(roles).preflight("target")
+    assert [request.body["model"] for request in server.requests] == ["the-target"]
+
+
 def test_preflight_skips_models_on_this_machine() -> None:
     model = ScriptedModel([])
     Session({"target": model.role()}).preflight()
@@ -398,8 +415,9 @@ def test_preflight_skips_models_on_this_machine() -> None:
 def test_preflight_says_at_once_that_nothing_answers() -> None:
     session = Session({"target": role("http://127.0.0.1:9")})
     started = time.monotonic()
-    with pytest.raises(errors.ModelSetupError, match=r"Nothing answers at http://127\.0\.0\.1:9"):
+    with pytest.raises(errors.ModelSetupError, match=r"Nothing answers at http://127\.0\.0\.1:9") as caught:
         session.preflight()
+    assert "Start the server, or set its address: model.openai_compatible_base_url or" in str(caught.value)
     assert time.monotonic() - started < 1.0
 
 
@@ -456,8 +474,6 @@ def test_unknown_and_missing_backends_are_named() -> None:
     base = ScriptedModel([]).role()
     with pytest.raises(errors.ConfigError, match="did you mean mock_chat"):
         ask(Session({"target": replace(base, backend="mock_chatt")}))
-    with pytest.raises(errors.ConfigError, match="not part of this version"):
-        ask(Session({"target": replace(base, backend="cursor_exec")}))
 
 
 def test_who_waits_for_a_turn_hears_at_once_that_the_session_has_ended() -> None:
@@ -470,3 +486,59 @@ def test_who_waits_for_a_turn_hears_at_once_that_the_session_has_ended() -> None
         assert [type(error) for error in said] == [errors.RateLimitedUntilError] * 4
         assert len(server.requests) == 1
         session.close()
+
+
+def test_a_call_that_cannot_be_carried_takes_nothing_from_the_budget() -> None:
+    session = Session({"target": role("http://127.0.0.1:9", backend="copilot_chat")}, budget=Budget(max_calls=1))
+    tool = {"type": "function", "function": {"name": "f"}}
+    with pytest.raises(errors.UnsupportedCallError):
+        session.call("target", ModelCall(({"role": "user", "content": "x"},), tools=[tool]))
+    assert session.budget.spent.calls == 0
+
+
+def test_what_backends_keep_and_say_once_goes_on_in_a_session_with_other_roles() -> None:
+    with LoopbackServer() as server, pytest.warns(RuntimeWarning, match="thinks") as said:
+        session = Session({"target": role(server.url, backend="qwen_chat")})
+        ask(session)
+        ask(session.with_roles({"target": role(server.url, backend="qwen_chat", model="another")}))
+    assert len(said) == 1
+    assert session.usage.total.calls == 2
+
+
+def test_the_error_of_a_session_that_has_ended_holds_no_trace_of_its_callers() -> None:
+    with LoopbackServer(faults=lambda _: status(401)) as server:
+        session = session_for(server)
+        for _ in range(20):
+            with pytest.raises(errors.AuthError) as caught:
+                ask(session)
+    assert len(caught.traceback) < 10
+
+
+@pytest.mark.parametrize(
+    ("said", "sent"),
+    [
+        ("Unknown parameter: 'seed'.", 1),
+        ("unexpected words about temperature", 1),
+        ("Unknown parameter: 'reasoning'.", 2),
+    ],
+)
+def test_a_refusal_about_what_was_not_sent_drops_nothing(said: str, sent: int) -> None:
+    body = json.dumps({"error": {"message": said}})
+    heard = Heard()
+    with LoopbackServer(faults=lambda _: status(400, body=body)) as server:
+        session = session_for(server, emit=heard)
+        with pytest.raises(errors.BadRequestError):
+            session.call("target", ModelCall(({"role": "user", "content": "x"},), effort="low"))
+    assert len(server.requests) == sent
+    assert heard.kinds().count("parameter_dropped") == sent - 1
+
+
+def test_what_a_call_used_is_kept_also_when_the_run_ends_in_it(tmp_path: Path) -> None:
+    store, prices = Store(tmp_path / "store.sqlite"), {"loopback": Price(1.0, 1.0)}
+    body = chat_completion("ok", usage={"prompt_tokens": 7})
+    with LoopbackServer(body) as server:
+        usage = UsageTracker(prices, store)
+        session = session_for(server, budget=Budget(max_cost_usd=1.0), prices=prices, usage=usage)
+        with pytest.raises(errors.ConfigError, match="cost is unknown"):
+            ask(session)
+    assert UsageTracker(prices, store).total.prompt_tokens == 7

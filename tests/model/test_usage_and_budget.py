@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from skillopt.errors import BudgetExceededError, ConfigError
 from skillopt.model.budget import Budget, Spent
-from skillopt.model.usage import Price, UsageKey, UsageTracker, cost_of, read_prices
+from skillopt.model.cost import Price, read_prices
+from skillopt.model.usage import UsageKey, UsageTracker, cost_of
+from skillopt.store import Store
+from skillopt.testing import LoopbackServer, status
 from skillopt.types import Usage
 
 KEY = UsageKey("target", "openai_compatible", "m", "rollout")
@@ -92,3 +100,87 @@ def test_budget_of_tokens_money_and_time() -> None:
         timed.check()
     assert timed.spent.seconds == 60.0
     Budget().check()
+
+
+def test_what_is_known_of_a_cost_is_a_lower_bound() -> None:
+    tracker = UsageTracker({"m": Price(1.0, 10.0, source="a list")})
+    for usage in (SOME, Usage(calls=1, known=False)):
+        tracker.add_tokens(KEY, usage)
+        tracker.add_success(KEY, 0.5)
+    (row,) = tracker.details()
+    assert (row["cost_usd"], row["unknown_calls"], row["known"]) == (None, 1, False)
+    assert row["cost_at_least_usd"] == pytest.approx(200e-6)
+    assert row["price"] == {"input": 1.0, "output": 10.0, "cached": None, "source": "a list"}
+    assert tracker.cost() is None and tracker.total_cost().usd == pytest.approx(200e-6)
+    unpriced = UsageTracker()
+    unpriced.add_tokens(KEY, SOME)
+    assert (unpriced.details()[0]["cost_usd"], unpriced.details()[0]["price"]) == (None, None)
+
+
+def test_an_error_stands_until_the_next_success() -> None:  # C149
+    tracker = UsageTracker()
+    tracker.add_failure(KEY, 0.1, "TransientError: broken")
+    assert tracker.details()[0]["last_error"] == "TransientError: broken"
+    tracker.add_success(KEY, 60.0)  # was on its way already when the other one failed
+    assert tracker.details()[0]["last_error"] == "TransientError: broken"
+    tracker.add_success(KEY, 0.0)
+    (row,) = tracker.details()
+    assert (row["last_error"], row["failures"], row["calls"]) == ("", 1, 2)
+
+
+def test_counters_go_on_in_another_process(tmp_path: Path) -> None:
+    with closing(Store(tmp_path / "store.sqlite")) as store:
+        first = UsageTracker({"m": Price(1.0, 10.0, source="a list")}, store)
+        first.add_tokens(KEY, SOME)
+        first.add_retry(KEY)
+        first.add_success(KEY, 0.5)
+        first.add_failure(KEY, 2.0, "TransientError: broken")
+        first.add_cached(UsageKey("optimizer", "local_chat", "x", "merge", free=True))
+    with closing(Store(tmp_path / "store.sqlite")) as store:
+        second = UsageTracker(ledger=store)
+        assert second.details() == first.details()
+        assert second.rows() == first.rows()
+        assert second.summary() == first.summary()
+        second.add_success(KEY, 1.0)
+        assert second.details()[-1]["latency"]["max_s"] == 1.0
+        dearer = UsageTracker({"m": Price(2.0, 20.0)}, store)
+        assert dearer.cost() == pytest.approx(400e-6)  # a price that is set now holds for all
+
+
+_CALLS = """
+import os, sys
+from pathlib import Path
+from skillopt.model.session import Session
+from skillopt.model.usage import UsageTracker
+from skillopt.store import Store
+from skillopt.testing import role
+
+store = Store(Path(sys.argv[2]))
+session = Session({"target": role(sys.argv[1])}, usage=UsageTracker(ledger=store))
+for number in range(100):
+    session.ask("target", "", f"{number}?", stage="rollout")
+    if number == int(sys.argv[3]):
+        os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_killed_process_leaves_its_counts(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    with LoopbackServer("ok", faults=[status(500, {"retry-after-ms": "1"})]) as server:
+        for last in (3, 6):
+            command = [sys.executable, "-c", _CALLS, server.url, str(path), str(last)]
+            assert subprocess.run(command, check=False).returncode == -9
+        with closing(Store(path)) as store:
+            (row,) = UsageTracker(ledger=store).details()
+        assert len(server.requests) == 12
+    assert (row["calls"], row["retries"], row["failures"], row["total_tokens"]) == (11, 1, 0, 165)
+    assert row["latency"]["p50_s"] is not None
+
+
+def test_another_attempt_is_not_a_call_and_needs_tokens_money_and_time() -> None:
+    budget = Budget(max_calls=1, max_tokens=20)
+    budget.start_call()
+    assert budget.allows_attempt()
+    budget.add(Usage(calls=1, prompt_tokens=20, completion_tokens=0), None)
+    assert not budget.allows_attempt()
+    assert not Budget(max_seconds=0).allows_attempt()

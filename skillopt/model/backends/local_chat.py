@@ -240,7 +240,8 @@ def _as_model_error(exc: LocalServerError, settings: LocalSettings) -> Exception
     if exc.kind == "exceed_context_size_error":
         return ContextTooLongError(
             f"local_chat: the prompt does not fit the window of {settings.context_size} tokens ({exc}); "
-            "raise context_size or shorten the skill."
+            "raise context_size or shorten the skill.",
+            limit=settings.context_size,
         )
     if exc.kind == "invalid_request_error":
         return BadRequestError(f"local_chat: the model refused the request: {exc}")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from skillopt.errors import ConfigError, DataError
-from skillopt.model.replies import check_reply
+from skillopt.model.replies import check_answer, settle
 from skillopt.model.scripted import ScriptedModel
 from skillopt.model.values import CallContext, ModelCall, ModelReply
 from skillopt.types import RoleConfig
@@ -32,12 +32,16 @@ class Script(Protocol):
 
 
 def complete(call: ModelCall, role: RoleConfig, ctx: CallContext) -> ModelReply:
-    """The script's reply. Raises what the script says, EmptyReplyError for an empty text, ConfigError for no script."""
+    """The script's reply.
+
+    Raises what the script says, EmptyReplyError or TruncatedError for an empty text, ConfigError for no script.
+    """
     if ctx.cancel is not None:
         ctx.cancel.raise_if_cancelled()
     reply = _script(role, ctx).reply(call, ctx)
-    check_reply(reply, f"{role.role} model {role.model!r}")
-    return reply
+    who = f"{role.role} model {role.model!r}"
+    check_answer(reply, who)
+    return settle(reply, role.role, who, remote=not reply.text.strip())
 
 
 def _script(role: RoleConfig, ctx: CallContext) -> Script:

@@ -12,9 +12,10 @@ from dataclasses import replace
 import pytest
 
 from skillopt import errors
-from skillopt.model.backends.openai_compatible import build_payload, complete, completions_url
+from skillopt.model.backends.openai_compatible import complete
+from skillopt.model.session import Session
 from skillopt.model.values import CallContext, ModelCall
-from skillopt.testing import LoopbackServer, chat_completion, garbage, hang, reset, role, status, trickle
+from skillopt.testing import LoopbackServer, garbage, hang, reset, role, status, trickle
 from skillopt.utils.cancel import CancelToken
 
 HELLO = ModelCall(messages=({"role": "system", "content": "Be brief."}, {"role": "user", "content": "Grüße 東京"}))
@@ -22,32 +23,6 @@ HELLO = ModelCall(messages=({"role": "system", "content": "Be brief."}, {"role":
 
 def ask(server: LoopbackServer, call: ModelCall = HELLO, *, timeout: float = 5.0, **settings: object):
     return complete(call, server.role(**settings), CallContext(timeout))
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        "http://h:9/v1/chat/completions",
-        "http://h:9/v1/",
-        "http://h:9",
-        " http://h:9/v1 ",
-        "http://h:9/",
-        "HTTP://h:9/v1",
-    ],
-)
-def test_base_url_variants_mean_one_address(given: str) -> None:  # C140
-    assert completions_url(given).lower() == "http://h:9/v1/chat/completions"
-
-
-def test_base_url_keeps_path_and_query() -> None:
-    assert completions_url("https://h/openai/v3") == "https://h/openai/v3/chat/completions"
-    assert completions_url("https://h/v1?api-version=2") == "https://h/v1/chat/completions?api-version=2"
-
-
-@pytest.mark.parametrize("given", ["", "h:9/v1", "ftp://h/v1", "http://", "http://a b/v1"])
-def test_an_address_that_is_none_is_refused_with_the_form_expected(given: str) -> None:
-    with pytest.raises(errors.ModelSetupError, match="http://host:8000/v1"):
-        completions_url(given)
 
 
 def test_request_carries_model_messages_and_key_only_where_they_belong() -> None:
@@ -64,60 +39,6 @@ def test_without_a_key_no_authorization_header_is_sent() -> None:
     with LoopbackServer("hi") as server:
         ask(server)
     assert "Authorization" not in server.requests[0].headers
-
-
-def test_payload_takes_the_smaller_limit_and_what_is_configured() -> None:
-    settings = role("http://h", max_tokens=100, temperature=0.5)
-    tools = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
-    payload = build_payload(replace(HELLO, tools=tools, tool_choice="auto", model="other"), settings)
-    assert (payload["max_tokens"], payload["temperature"], payload["model"]) == (100, 0.5, "other")
-    assert (payload["tools"], payload["tool_choice"]) == (tools, "auto")
-    assert build_payload(replace(HELLO, max_completion_tokens=7), settings)["max_tokens"] == 7
-    assert build_payload(replace(HELLO, temperature=0.0), settings)["temperature"] == 0.0
-    assert "tool_choice" not in build_payload(replace(HELLO, tool_choice="auto"), settings)
-
-
-def test_dropped_parameters_are_not_sent() -> None:
-    settings = role("http://h", temperature=0.5)
-    assert "temperature" not in build_payload(HELLO, settings, frozenset({"temperature"}))
-    renamed = build_payload(HELLO, settings, frozenset({"max_tokens"}))
-    assert "max_tokens" not in renamed and renamed["max_completion_tokens"] == 16384
-    neither = build_payload(HELLO, settings, frozenset({"max_tokens", "max_completion_tokens"}))
-    assert not {"max_tokens", "max_completion_tokens"} & set(neither)
-
-
-def test_reply_is_read_whole() -> None:
-    body = chat_completion(
-        [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
-        finish_reason="tool_calls",
-        model="m-2026",
-        usage={
-            "prompt_tokens": 9,
-            "completion_tokens": 4,
-            "prompt_tokens_details": {"cached_tokens": 6},
-            "completion_tokens_details": {"reasoning_tokens": 3},
-        },
-        tool_calls=[{"function": {"name": "search", "arguments": ""}}],
-        reasoning_content="hm",
-    )
-    with LoopbackServer(body) as server:
-        reply = ask(server)
-    assert (reply.text, reply.finish_reason, reply.model, reply.reasoning) == ("ab", "tool_calls", "m-2026", "hm")
-    usage = reply.usage
-    counts = (usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens)
-    assert counts == (1, 9, 4, 6, 3) and usage.known
-    assert reply.message().model_dump(mode="json")["tool_calls"] == [
-        {"id": "call_0", "type": "function", "function": {"name": "search", "arguments": "{}"}}
-    ]
-
-
-def test_refusal_is_the_text_and_missing_usage_is_unknown() -> None:
-    body = chat_completion(None, refusal="I cannot do that.")
-    del body["usage"]
-    with LoopbackServer(body) as server:
-        reply = ask(server)
-    assert reply.text == "I cannot do that."
-    assert not reply.usage.known
 
 
 @pytest.mark.parametrize(
@@ -285,3 +206,17 @@ def test_a_server_that_says_nothing_during_the_tls_handshake_is_left_when_asked(
             complete(HELLO, role(url), CallContext(30.0, token))
         timer.join()
     assert time.monotonic() - started < 5
+
+
+def test_an_effort_that_a_server_refuses_is_left_out_from_then_on() -> None:  # C137
+    refusal = '{"error": {"message": "Unrecognized request argument supplied: reasoning_effort"}}'
+    with LoopbackServer("ok", faults=[status(400, body=refusal)]) as server:
+        session = Session({"target": replace(server.role(), effort="high")})
+        assert [session.call("target", HELLO).text for _ in range(2)] == ["ok", "ok"]
+    assert ["reasoning_effort" in r.body for r in server.requests] == [True, False, False]
+
+
+def test_thinking_written_into_the_text_is_not_the_answer() -> None:
+    with LoopbackServer("<think>\nhm\n</think>\n\n42") as server:
+        reply = ask(server)
+    assert (reply.text, reply.reasoning) == ("42", "hm")
