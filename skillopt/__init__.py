@@ -9,10 +9,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from skillopt.api import Finding as Finding
     from skillopt.api import OptimizedSkill as OptimizedSkill
     from skillopt.api import Plan as Plan
     from skillopt.api import Rollout as Rollout
     from skillopt.api import Score as Score
+    from skillopt.api import doctor as doctor
     from skillopt.api import evaluate as evaluate
     from skillopt.api import optimize_skill as optimize_skill
     from skillopt.api import plan as plan
@@ -34,6 +36,7 @@ _HOMES = {
     "Edit": "skillopt.types",
     "EditOp": "skillopt.types",
     "FailureSummaryEntry": "skillopt.types",
+    "Finding": "skillopt.api",
     "GateAction": "skillopt.evaluation.gate",
     "GateResult": "skillopt.evaluation.gate",
     "OptimizedSkill": "skillopt.api",
@@ -43,6 +46,7 @@ _HOMES = {
     "Rollout": "skillopt.api",
     "RolloutResult": "skillopt.types",
     "Score": "skillopt.api",
+    "doctor": "skillopt.api",
     "evaluate": "skillopt.api",
     "optimize_skill": "skillopt.api",
     "plan": "skillopt.api",

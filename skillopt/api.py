@@ -22,6 +22,9 @@ from skillopt.config.resolve import check_available, check_env_keys, resolve
 from skillopt.config.run_config import RunConfig
 from skillopt.datasets.memory import MemoryLoader
 from skillopt.engine import trainer
+from skillopt.engine.doctor import diagnose
+from skillopt.engine.doctor_install import diagnose_installation
+from skillopt.engine.findings import Finding
 from skillopt.engine.plan import Plan, make_plan, refuse_too_small
 from skillopt.engine.run_dir import RunDir
 from skillopt.engine.scoring import score_skill
@@ -40,7 +43,18 @@ if TYPE_CHECKING:
     from skillopt.tracking.events import Sink
     from skillopt.utils.cancel import CancelToken
 
-__all__ = ["OptimizedSkill", "Plan", "Rollout", "Score", "evaluate", "optimize_skill", "plan", "train"]
+__all__ = [
+    "Finding",
+    "OptimizedSkill",
+    "Plan",
+    "Rollout",
+    "Score",
+    "doctor",
+    "evaluate",
+    "optimize_skill",
+    "plan",
+    "train",
+]
 
 ConfigSource = str | Path | Mapping[str, Any] | RunConfig
 Optimizer = str | Mapping[str, Any] | RoleConfig | ScriptedModel | Callable[..., Any]
@@ -125,6 +139,19 @@ def plan(config: ConfigSource, *, adapter: EnvAdapter | None = None) -> Plan:
     Raises UsageError for a configuration or data that cannot be used.
     """
     return make_plan(_resolved(config, "train"), adapter)
+
+
+def doctor(
+    config: ConfigSource | None = None, *, cfg_options: Sequence[str] = (), offline: bool = False
+) -> list[Finding]:
+    """What would stop a run with this configuration, or any run when there is none: one finding for each thing checked.
+
+    A finding of the level `fail` would stop a run; `fix` is the command, key or variable that mends it. Makes one tiny
+    call to each distinct model unless `offline`, and writes nothing. Raises nothing for what it finds.
+    """
+    if config is None:
+        return diagnose_installation()
+    return diagnose(config, cfg_options=cfg_options, offline=offline)
 
 
 def optimize_skill(  # noqa: PLR0913 - a program names what it has

@@ -117,6 +117,12 @@ def build_parser(command: Command, *, usual: bool = False) -> argparse.ArgumentP
     else:
         parser.add_argument("--plan", action="store_true", help="Only print calls, tokens and price; spend nothing.")
     parser.add_argument("--json", action="store_true", help="Print one JSON document on stdout; the rest on stderr.")
+    add_setting_flags(parser, command, usual=usual)
+    return parser
+
+
+def add_setting_flags(parser: argparse.ArgumentParser, command: Command, *, usual: bool = False) -> None:
+    """Add the flags of the settings, a group for each section and each backend; `given_flags` reads them."""
     groups: dict[str, argparse._ArgumentGroup] = {}
     for spec in flag_specs(command):
         if usual and spec.name not in _USUAL:
@@ -128,7 +134,27 @@ def build_parser(command: Command, *, usual: bool = False) -> argparse.ArgumentP
         if title not in groups:
             groups[title] = parser.add_argument_group(title)
         _add_flag(groups[title], spec)
-    return parser
+
+
+def add_training_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of a training, for a command that looks at one; `training_flags` reads them."""
+    parser.add_argument("--skill", dest="flag:skill_init", metavar="FILE", help="Skill file to start from.")
+    parser.add_argument("--data", dest="flag:data_path", metavar="FILE", help="Your own tasks (as --data_path).")
+    add_setting_flags(parser, "train")
+
+
+def training_flags(known: Mapping[str, object]) -> dict[str, object]:
+    """The flags of a training by flat name; without a configuration file, data mean the environment `jsonl`."""
+    flags = given_flags(known)
+    if known.get("config") is None and "data_path" in flags:
+        flags.setdefault("env", "jsonl")
+    return flags
+
+
+def given_flags(known: Mapping[str, object]) -> dict[str, object]:
+    """The flags that a parsed command line gave, by flat name."""
+    flags = {name.removeprefix("flag:"): value for name, value in known.items() if name.startswith("flag:")}
+    return {name: value for name, value in flags.items() if value is not None}
 
 
 def _dest(spec: FlagSpec) -> str:
@@ -155,8 +181,7 @@ def parse(command: Command, argv: Sequence[str] | None = None) -> Parsed:
     """Parse a command line. Wrong usage ends the process with exit code 2, as argparse does."""
     parser = build_parser(command)
     known = vars(parser.parse_args(argv))
-    flags = {name.removeprefix("flag:"): value for name, value in known.items() if name.startswith("flag:")}
-    flags = {name: value for name, value in flags.items() if value is not None}
+    flags = given_flags(known)
     _add_short_forms(parser, command, known, flags)
     return Parsed(
         config_path=Path(known["config"]) if known["config"] else None,

@@ -1,7 +1,10 @@
-"""`skillopt`: look into runs and configurations.
+"""`skillopt`: look into runs and configurations, make data and environments.
 
 skillopt show RUN [ITEM]          what a run did; everything kept about one item
 skillopt calibrate --config F     how noisy the target is, and how often the gate would accept by chance
+skillopt doctor [--config F]      what would stop a run, and what mends it
+skillopt data materialize NAME    splits of a benchmark from its public data (also: manifest, check, samples)
+skillopt init env NAME            an environment of your own to start from
 skillopt config schema            JSON schema of the configuration, for editors
 skillopt config show --config F   every effective setting and where it came from
 """
@@ -19,7 +22,7 @@ from skillopt.cli.common import DONE, arguments, print_json, run
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
-    args = _parser().parse_args(arguments(argv))
+    args = build_parser().parse_args(arguments(argv))
 
     def command(out: TextIO) -> int:
         code: int = args.action(args, out)
@@ -28,8 +31,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run(command)
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all verbs."""
     import skillopt
+    from skillopt.cli.arguments import add_training_flags
+    from skillopt.cli.data import add_data_parser
+    from skillopt.cli.init import add_init_parser
 
     parser = argparse.ArgumentParser(prog="skillopt", description="Look into SkillOpt runs and configurations.")
     parser.add_argument("--version", action="version", version=f"skillopt {skillopt.__version__}")
@@ -44,6 +51,15 @@ def _parser() -> argparse.ArgumentParser:
     calibrate.add_argument("--cfg-options", nargs="*", default=[], metavar="KEY=VALUE")
     calibrate.add_argument("--json", action="store_true", help="one JSON document on standard output")
     calibrate.set_defaults(action=_calibrate)
+    doctor = verbs.add_parser("doctor", help="what would stop a run, and the command or variable that mends it")
+    doctor.add_argument("--config", type=Path, default=None, help="a YAML file; without one, the installation")
+    doctor.add_argument("--cfg-options", nargs="*", default=[], metavar="KEY=VALUE")
+    doctor.add_argument("--offline", action="store_true", help="make no live call")
+    doctor.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    add_training_flags(doctor)
+    doctor.set_defaults(action=_doctor)
+    add_data_parser(verbs)
+    add_init_parser(verbs)
     config = verbs.add_parser("config", help="the configuration's schema, or its effective values")
     nouns = config.add_subparsers(required=True, metavar="WHAT")
     schema = nouns.add_parser("schema", help="print a JSON schema for editors")
@@ -51,6 +67,9 @@ def _parser() -> argparse.ArgumentParser:
     values = nouns.add_parser("show", help="print every effective setting and where it came from")
     values.add_argument("--config", type=Path, default=None, help="a YAML file")
     values.add_argument("--cfg-options", nargs="*", default=[], metavar="KEY=VALUE")
+    values.add_argument("--command", choices=("train", "eval"), default="train", help="as which command reads it")
+    values.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    add_training_flags(values)
     values.set_defaults(action=_values)
     return parser
 
@@ -63,30 +82,27 @@ def _schema(_: argparse.Namespace, out: TextIO) -> int:
 
 
 def _values(args: argparse.Namespace, out: TextIO) -> int:
-    from skillopt.config.keys import is_secret
-    from skillopt.config.providers import PROVIDERS
+    from skillopt.cli.arguments import training_flags
+    from skillopt.cli.config_show import show_config
     from skillopt.config.resolve import resolve
-    from skillopt.utils.redact import hide_in_addresses
 
-    config = resolve(args.config, cfg_options=args.cfg_options, flags={}, command="train")
-    for key, value in config.public().items():
-        if is_secret(key):
-            out.write(f"{key}: {value}\n")
-        else:
-            out.write(f"{key}: {value!r}  # {config.source(key)}\n")
-    for role, settings in config.roles.items():
-        for field in PROVIDERS[settings.backend].fields:
-            value = settings.settings.get(field.name)
-            if value not in (None, "") and not field.secret:
-                shown = repr(hide_in_addresses(value) if isinstance(value, str) else value)
-                out.write(f"{role}.{field.name}: {shown}  # {config.source(f'{role}.{field.name}')}\n")
-    return DONE
+    flags = training_flags(vars(args))
+    config = resolve(args.config, cfg_options=args.cfg_options, flags=flags, command=args.command)
+    return show_config(config, out, as_json=args.json)
 
 
 def _calibrate(args: argparse.Namespace, out: TextIO) -> int:
     from skillopt.cli.calibrate import calibrate_command
 
     return calibrate_command(args.config, args.cfg_options, out, as_json=args.json)
+
+
+def _doctor(args: argparse.Namespace, out: TextIO) -> int:
+    from skillopt.cli.arguments import training_flags
+    from skillopt.cli.doctor import doctor_command
+
+    given = (args.cfg_options, training_flags(vars(args)))
+    return doctor_command(args.config, *given, out, offline=args.offline, as_json=args.json)
 
 
 def _show(args: argparse.Namespace, out: TextIO) -> int:

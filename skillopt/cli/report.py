@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skillopt.cli.spending import calls_line, usage_table
 from skillopt.tracking.console import plain
 from skillopt.types import JsonObject
 
@@ -31,7 +32,7 @@ def train_report(summary: JsonObject, out_root: str) -> str:
     counts = {word: summary["total_" + key] for key, word in words.items()}
     steps = ", ".join(f"{number} {word}" for word, number in counts.items() if number or word != "inconclusive")
     lines += ["", f"Steps: {summary['total_steps']} ({steps}); best skill from {summary['best_origin']}"]
-    lines.append(f"Calls: {_usage(summary)}")
+    lines += [*spending_lines(summary), *model_lines(summary)]
     lines += ["", *_skill(root / "best_skill.md")]
     lines += ["", "Where everything lies"]
     places = {
@@ -55,8 +56,19 @@ def eval_report(summary: JsonObject, out_root: str) -> str:
     types = {name: row for name, row in summary["by_task_type"].items() if name != "overall" and row["total"]}
     if len(types) > 1:
         lines += [f"  {name:<20}{row['hard_acc']:.4f}  ({row['total']})" for name, row in types.items()]
-    lines.append(f"Results by item: {Path(out_root) / 'results.jsonl'}")
+    lines += [f"Results by item: {Path(out_root) / 'results.jsonl'}", *spending_lines(summary)]
+    lines += model_lines(summary)
     return "\n".join(lines) + "\n"
+
+
+def spending_lines(summary: JsonObject) -> list[str]:
+    """What was asked of the models and what it cost; nothing for a summary that does not say."""
+    return [calls_line(summary["spent"]), *usage_table(summary["usage_rows"])] if "spent" in summary else []
+
+
+def model_lines(summary: JsonObject) -> list[str]:
+    """What the run found out about its models."""
+    return [f"Note: {plain(text)}" for text in summary.get("model_notes", ())]
 
 
 def plan_report(plan: Plan) -> str:
@@ -81,6 +93,8 @@ def _role_lines(name: str, role: RolePlan) -> list[str]:
     known = role.prompt_tokens is not None and role.completion_tokens is not None
     tokens = f"{_span(role.prompt_tokens)} in, {_span(role.completion_tokens)} out" if known else "unknown"
     price = "price unknown" if role.cost_usd is None else _dollars(*role.cost_usd)
+    if role.price is not None and role.price.source:
+        price += f" ({plain(role.price.source)})"
     total = "calls unknown" if role.calls is None else f"{_span(role.calls)} calls"
     return [f"  {name} {role.model}: {total}; tokens {tokens}; {price}", f"    {unit}: {spans or 'none'}"]
 
@@ -120,13 +134,6 @@ def _evidence(summary: JsonObject, name: str) -> str:
     interval = f"95 % interval {seen['ci_low']:+.3f} to {seen['ci_high']:+.3f}"
     flips = f"{seen['gained']} items gained, {seen['lost']} lost"
     return f"  {words[name]}: {seen['mean_difference']:+.3f} ({interval}), {flips}"
-
-
-def _usage(summary: JsonObject) -> str:
-    usage = summary["usage"]
-    tokens = f"{usage['prompt_tokens'] + usage['completion_tokens']:,} tokens" if usage["known"] else "tokens unknown"
-    cost = summary.get("cost_usd")
-    return f"{usage['calls']:,}, {tokens}, " + ("price unknown" if cost is None else f"${cost:.4f}")
 
 
 def _cut(line: str) -> str:

@@ -9,9 +9,11 @@ from typing import Any, TextIO
 
 from skillopt.cli.calibrate import calibrate_report
 from skillopt.cli.common import DONE, print_json
-from skillopt.cli.report import eval_report
+from skillopt.cli.report import eval_report, spending_lines
+from skillopt.engine.accounts import spending
 from skillopt.engine.run_dir import RunDir
 from skillopt.errors import DataError
+from skillopt.model.usage import UsageTracker
 from skillopt.store import Store
 from skillopt.tracking.console import plain
 from skillopt.types import JsonObject, RolloutResult
@@ -26,8 +28,9 @@ def show_run(root: Path, out: TextIO, *, as_json: bool) -> int:
     state = _need(folder.state, root)
     history = read_json(folder.history) if folder.history.exists() else []
     summary = read_json(folder.summary) if folder.summary.exists() else None
+    spent = _spending(folder)
     if as_json:
-        print_json({"state": state, "history": history, "summary": summary}, out)
+        print_json({"state": state, "history": history, "summary": summary, **spent}, out)
         return DONE
     done = "finished" if state.get("finished") else f"stopped after step {state['last_completed_step']}"
     out.write(f"{root}: {done}; best {state['best_score']:.4f} from {state['best_origin']}\n")
@@ -37,6 +40,7 @@ def show_run(root: Path, out: TextIO, *, as_json: bool) -> int:
     if summary and summary.get("test_hard") is not None:
         before, after = summary["baseline_test_hard"], summary["test_hard"]
         out.write(f"  test: {before:.4f} before, {after:.4f} after ({summary['test_n']} items)\n")
+    out.writelines(f"{line}\n" for line in spending_lines(spent))
     return DONE
 
 
@@ -53,6 +57,8 @@ def _show_without_steps(root: Path, out: TextIO, *, as_json: bool) -> int:
             return DONE
     with contextlib.closing(Store(RunDir(root).store)) as store:
         number = sum(1 for _ in store.rollouts())
+    if not as_json:
+        out.writelines(f"{line}\n" for line in spending_lines(_spending(RunDir(root))))
     raise DataError(
         f"{root}: nothing is finished yet; {number} rollouts are kept, and the command that made them goes on."
     )
@@ -74,6 +80,14 @@ def show_item(root: Path, item_id: str, out: TextIO, *, as_json: bool) -> int:
     for split, skill_hash, result in rows:
         out.write(_item_text(split, skill_hash, result))
     return DONE
+
+
+def _spending(folder: RunDir) -> JsonObject:
+    """What was asked of the models until now, whether the run is finished or not."""
+    if not folder.store.exists():
+        return {}
+    with contextlib.closing(Store(folder.store)) as store:
+        return spending(UsageTracker(ledger=store))
 
 
 def _need(path: Path, root: Path) -> JsonObject:
@@ -118,4 +132,6 @@ def _item_text(split: str, skill_hash: str, result: RolloutResult) -> str:
         content = entry.get("content")
         shown = content if isinstance(content, str) else json.dumps(dict(entry), ensure_ascii=False)
         lines += [f"[{role}]", shown]
+    if result.extras.get("agent_trace"):
+        lines += ["[trace]", str(result.extras["agent_trace"])]
     return "\n".join(plain(line) for line in lines) + "\n\n"

@@ -41,7 +41,7 @@ def calibrate(
     adapter = adapter or setup.prepare(config)
     skill = setup.initial_skill(config)
     with setup.open_kit(config, adapter, sinks=sinks, stop=stop) as kit:
-        kit.session.preflight()
+        kit.session.preflight("target")
         draws = config.env.samples_per_item
         first, second = (_run(kit, skill, number * draws) for number in range(2))
         report = _report(kit, first, second)

@@ -21,7 +21,7 @@ from skillopt.optimizer.comparison import (
 )
 from skillopt.scoring import compute_score
 from skillopt.skill.document import Skill
-from skillopt.types import Item, JsonObject, RolloutResult, Usage
+from skillopt.types import RolloutResult, Usage
 
 TOPUP_BATCHES = 4
 """Most batches (of `slow_update_samples` items) that are run to find changed pairs."""
@@ -123,9 +123,4 @@ def _topups(kit: Kit, tried: Sequence[str], size: int, seed: int) -> list[BatchS
         return []
     order = topup_order(loader.items("train"), tried, seed)
     starts = range(0, min(len(order), TOPUP_BATCHES * size), size)
-    return [_batch(order[start : start + size], seed) for start in starts]
-
-
-def _batch(items: Sequence[Item], seed: int) -> BatchSpec:
-    payload: list[JsonObject] = [item.to_dict() for item in items]
-    return BatchSpec("train", "train", seed, len(payload), payload)
+    return [loader.batch_of("train", "train", seed, order[start : start + size]) for start in starts]

@@ -16,9 +16,11 @@ from skillopt.engine.extent import Extent
 from skillopt.engine.plan_counts import Range, Shape, exactly, sizes_of, smallest_gain
 from skillopt.engine.plan_sizes import OPTIMIZER_REPLY_TOKENS, PromptSizes
 from skillopt.errors import ConfigError
+from skillopt.model.cost import Price
+from skillopt.model.prices import known_prices
 from skillopt.model.registry import load_backend
-from skillopt.model.replies import endpoint_of
-from skillopt.model.usage import Price, UsageKey, price_of, read_prices
+from skillopt.model.session import distinct_models
+from skillopt.model.usage import UsageKey, price_of
 from skillopt.types import JsonObject, Usage
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ class RolePlan:
     """What one role will be asked. `parts`: the target's rollouts by purpose, the optimizer's calls by stage.
 
     `calls` is None when a rollout may take any number of calls; `prompt_tokens`, `completion_tokens` and `cost_usd`
-    (low, high) are None when unknown.
+    (low, high) are None when unknown. `price`: what the costs are reckoned with, and where that is from.
     """
 
     model: str
@@ -42,6 +44,7 @@ class RolePlan:
     prompt_tokens: Range | None
     completion_tokens: Range | None
     cost_usd: tuple[float, float] | None
+    price: Price | None = None
 
     def to_dict(self) -> JsonObject:
         """For `--json`: ranges as `[low, high]`, what is unknown as null."""
@@ -52,6 +55,7 @@ class RolePlan:
             "prompt_tokens": _listed(self.prompt_tokens),
             "completion_tokens": _listed(self.completion_tokens),
             "cost_usd": None if self.cost_usd is None else [round(bound, 6) for bound in self.cost_usd],
+            "price": None if self.price is None else self.price.to_dict(),
         }
 
 
@@ -138,7 +142,7 @@ class _Planner:
         items, fixed = sizes_of(adapter, config)
         self.extent = Extent.of(config, items["train"])
         self.shape = Shape(config, items, self.extent.steps_per_epoch, fixed)
-        self.prices = read_prices(config.model.prices)
+        self.prices = known_prices(config.model)
         self.sizes = PromptSizes(self.shape, adapter, skill.text)
 
     def plan(self) -> Plan:
@@ -169,7 +173,8 @@ class _Planner:
     def _target(self) -> RolePlan:
         parts = {name: part for name, part in self.shape.target().items() if part.high}
         if self.sizes.prompts is None:
-            return RolePlan(self.config.roles["target"].model, None, parts, None, None, None)
+            model = self.config.roles["target"].model
+            return RolePlan(model, None, parts, None, None, None, self._price("target"))
         prompt = completion = exactly(0)
         shortest, longest = self.sizes.target_reply()
         for name, part in parts.items():
@@ -200,11 +205,15 @@ class _Planner:
             prompt_tokens=prompt,
             completion_tokens=completion,
             cost_usd=None if costs is None else (costs[0], costs[1]),
+            price=price,
         )
 
     def _price(self, role: str) -> Price | None:
         settings = self.config.roles[role]
-        free = not load_backend(settings.backend).remote
+        backend = load_backend(settings.backend)
+        free = not backend.remote
+        if not free and "usage" not in backend.row.capabilities:
+            return None  # whatever a million tokens cost: nobody will know how many there were
         return price_of(UsageKey(role, settings.backend, settings.model, "", free), self.prices)
 
     def _needs(self) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
@@ -259,13 +268,7 @@ def _times(left: float, step: float) -> int:
 
 def _preflights(config: RunConfig) -> set[str]:
     """Roles whose model is tried out before the first item; one of two that share an endpoint and a model."""
-    seen, roles = set(), set()
-    for name, role in config.roles.items():
-        mark = (endpoint_of(role), role.model, *(str(role.settings.get(secret)) for secret in sorted(role.secrets)))
-        if mark not in seen and load_backend(role.backend).remote:
-            seen.add(mark)
-            roles.add(name)
-    return roles
+    return {role.role for role in distinct_models(config.roles.values()) if load_backend(role.backend).remote}
 
 
 def _listed(value: Range | None) -> list[int] | None:

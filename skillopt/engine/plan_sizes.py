@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from skillopt.datasets.base import SplitDataLoader
 from skillopt.engine.plan_counts import Shape
@@ -30,8 +30,8 @@ _UNKNOWN_PROMPT = 1000  # system prompt of a stage whose prompt is not a file of
 class PromptSizes:
     """Tokens of the prompts and replies of a run of `shape` that starts from `skill`.
 
-    `prompts`: mean prompt tokens of an item by split under that skill; None when an item is no single call. `growth`:
-    by how much the skill is longer at the end when every step applies all the edits that it may.
+    `prompts`: mean prompt tokens of an item by split under that skill; None when an item is no single call of texts.
+    `growth`: by how much the skill is longer at the end when every step applies all the edits that it may.
     """
 
     def __init__(self, shape: Shape, adapter: EnvAdapter, skill: str) -> None:
@@ -61,27 +61,29 @@ class PromptSizes:
 
     def _target_prompts(self) -> dict[str, int] | None:
         env, loader = self.adapter, self.adapter.get_dataloader()
-        if not isinstance(env, TaskEnv) or type(env).run_item is not TaskEnv.run_item:
+        if not isinstance(env, TaskEnv) or not env.one_call():
             return None
         if not isinstance(loader, SplitDataLoader):
             return None
         means = {}
         for split in ("train", "val", "test"):
-            items = loader.items(split)[: self.shape.items[split]]
-            sizes = [_message_tokens(env.messages(item, self.skill)) for item in items]
+            sizes = []
+            for item in loader.items(split)[: self.shape.items[split]]:
+                texts = [_text(message.get("content")) for message in env.messages(item, self.skill)]
+                if None in texts:
+                    return None
+                sizes.append(sum(count_tokens(text) for text in texts if text))
             means[split] = ceil(sum(sizes) / len(sizes)) if sizes else 0
         return means
 
 
-def _message_tokens(messages: Sequence[Mapping[str, Any]]) -> int:
-    return sum(count_tokens(_text(message.get("content"))) for message in messages)
-
-
-def _text(content: object) -> str:
+def _text(content: object) -> str | None:
+    """The text of a message; None when it has other parts, such as images, whose tokens nobody knows."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, (list, tuple)) else ()
-    return "\n".join(str(part.get("text") or "") for part in parts if isinstance(part, Mapping))
+    texts = [part.get("text") if isinstance(part, Mapping) else None for part in parts]
+    return "\n".join(str(text) for text in texts) if None not in texts else None
 
 
 def _system_tokens(stage: str) -> int:

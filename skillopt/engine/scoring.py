@@ -8,6 +8,8 @@ from dataclasses import replace
 from skillopt.config.run_config import RunConfig
 from skillopt.datasets.base import canonical_split
 from skillopt.engine import setup
+from skillopt.engine.accounts import spending
+from skillopt.engine.model_notes import note_models
 from skillopt.envs.base import EnvAdapter
 from skillopt.evaluation.evaluate import Evaluation, buckets, write_results
 from skillopt.scoring import compute_score
@@ -39,7 +41,7 @@ def score_skill(
     adapter = adapter or setup.prepare(config)
     with setup.open_kit(config, adapter, sinks=sinks, stop=stop) as kit:
         setup.write_config(kit, {"skill": name, "split": split})
-        kit.session.preflight()
+        kit.session.preflight("target")
         limit = 0 if split == "all" else config.evaluation.test_env_num
         parts = [
             kit.evaluate(skill, part, purpose=part, out_dir=kit.folder.root / "splits" / part, limit=limit)
@@ -57,6 +59,8 @@ def score_skill(
             "soft": round(whole.soft, 6),
             "by_task_type": buckets(whole, adapter.get_task_types()),
             "usage": whole.usage.to_dict(),
+            **spending(kit.session.usage),
+            "model_notes": note_models(kit),
         }
         atomic_write_json(kit.folder.root / "eval_summary.json", summary)
         return summary

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from skillopt.config.providers import PROVIDERS
 from skillopt.config.resolve import check_available, check_env_keys
 from skillopt.config.run_config import RunConfig
 from skillopt.engine.kit import Kit
+from skillopt.engine.model_notes import kept_notes
 from skillopt.engine.run_dir import RunDir
 from skillopt.envs.base import EnvAdapter
 from skillopt.envs.registry import accepted_keys, available, make_adapter
 from skillopt.errors import ConfigError, RunError, SkillFormatError
 from skillopt.model.budget import Budget, Spent
+from skillopt.model.in_force import qwen_thinking_modes
 from skillopt.model.limiter import Limits
+from skillopt.model.prices import known_prices
 from skillopt.model.registry import load_backend
 from skillopt.model.session import Session
-from skillopt.model.usage import Price, UsageKey, cost_of, read_prices
+from skillopt.model.usage import UsageKey, UsageTracker
 from skillopt.skill.document import Skill
 from skillopt.store import Store
 from skillopt.tracking.console import ConsoleSink
@@ -44,8 +48,26 @@ def prepare(config: RunConfig) -> EnvAdapter:
     if not config.env.split_output_dir and not RunDir(root).state.exists():
         flat["split_reset"] = True  # nothing was scored here yet: a split left by a failed start may be cut again
     adapter = make_adapter(flat)
+    _check_needs(config, adapter)
     adapter.setup(flat)
     return adapter
+
+
+def _check_needs(config: RunConfig, adapter: EnvAdapter) -> None:
+    """Raise ConfigError when the environment cannot use the target's backend, or it cannot carry what is sent."""
+    usable = [row for row in PROVIDERS.values() if row.serves("target") and adapter.needs <= row.capabilities]
+    able = [row.name for row in usable if adapter.runs_agents() or not row.is_agent("target")]
+    backend = config.roles["target"].backend
+    if PROVIDERS[backend].is_agent("target") and not adapter.runs_agents():
+        raise ConfigError(
+            f"env.name={config.env.name} cannot run a coding agent with these settings, and the backend {backend} (for "
+            f"the target) is one; set model.target_backend to one of: {', '.join(able)}."
+        )
+    if missing := sorted(adapter.needs - PROVIDERS[backend].capabilities):
+        raise ConfigError(
+            f"env.name={config.env.name} sends {' and '.join(missing)}, which the backend {backend} (for the target) "
+            f"cannot carry; set model.target_backend to one of: {', '.join(able)}."
+        )
 
 
 def _usable_root(config: RunConfig) -> Path:
@@ -79,14 +101,13 @@ def open_kit(
 ) -> Iterator[Kit]:
     """Hold the run folder and everything in it open. Raises RunLockedError, or RunError when it cannot be written."""
     root = Path(config.env.out_root)
-    folder = RunDir(root)
+    folder, stop = RunDir(root), stop or CancelToken()
     try:
         root.mkdir(parents=True, exist_ok=True)
         with RunLock(root), contextlib.closing(Store(folder.store)) as store:
             log = EventLog((*sinks, JsonlSink(folder.events)))
-            with contextlib.closing(log):
-                session = _session(config, store, log)
-                yield Kit(config, adapter, session, store, folder, log.emit, stop or CancelToken())
+            with contextlib.closing(log), contextlib.closing(_session(config, store, log, stop)) as session:
+                yield Kit(config, adapter, session, store, folder, log.emit, stop)
     except OSError as error:
         raise RunError(
             f"{error.filename or root}: cannot be written ({error.strerror}); "
@@ -94,9 +115,10 @@ def open_kit(
         ) from error
 
 
-def _session(config: RunConfig, store: Store, log: EventLog) -> Session:
+def _session(config: RunConfig, store: Store, log: EventLog, stop: CancelToken) -> Session:
     model = config.model
-    prices = read_prices(model.prices)
+    prices = known_prices(model)
+    usage = UsageTracker(prices, store)
     limits = Limits(
         max_concurrency=model.max_concurrency,
         requests_per_minute=model.requests_per_minute,
@@ -110,18 +132,17 @@ def _session(config: RunConfig, store: Store, log: EventLog) -> Session:
         max_tokens=config.budget.max_tokens,
         max_cost_usd=config.budget.max_cost_usd,
         max_seconds=config.budget.max_seconds,
-        used=_spent(config, store, prices),
+        used=_spent(usage),
     )
-    return Session(config.roles, limits=limits, budget=budget, prices=prices, store=store, emit=log.emit)
+    return Session(
+        config.roles, limits=limits, budget=budget, prices=prices, store=store, emit=log.emit, usage=usage, stop=stop
+    )
 
 
-def _spent(config: RunConfig, store: Store, prices: Mapping[str, Price]) -> Spent:
-    """What earlier processes of this run paid for and kept."""
-    spent = Spent()
-    for key, usage in paid(config, store):
-        cost = cost_of(key, usage, prices) or 0.0
-        spent = Spent(spent.calls + usage.calls, spent.tokens + usage.total_tokens, spent.cost_usd + cost)
-    return spent
+def _spent(usage: UsageTracker) -> Spent:
+    """What earlier processes of this run asked for, kept or not."""
+    calls = sum(row.calls + row.failures for row in usage.rows().values())
+    return Spent(calls, usage.total.total_tokens, usage.total_cost().usd)
 
 
 def paid(config: RunConfig, store: Store) -> list[tuple[UsageKey, Usage]]:
@@ -133,16 +154,22 @@ def paid(config: RunConfig, store: Store) -> list[tuple[UsageKey, Usage]]:
 
 def write_config(kit: Kit, derived: dict[str, object]) -> None:
     """Write `config.json`: every setting in force, secrets as `set` or `unset` with their source."""
-    atomic_write_json(kit.folder.config, {**kit.config.public(), **derived})
+    modes = qwen_thinking_modes(kit.config.roles)
+    thinking = {"resolved_qwen_thinking_modes": modes} if modes else {}
+    atomic_write_json(kit.folder.config, {**kit.config.public(), **thinking, **kept_notes(kit.folder), **derived})
 
 
 def fingerprint(kit: Kit, skill: Skill) -> dict[str, object]:
     """What must be the same for a run to go on: result-changing settings, data, environment and initial skill."""
-    loader = kit.adapter.get_dataloader()
-    data = getattr(loader, "fingerprint", None)
+    return fingerprint_of(kit.config, kit.adapter, skill)
+
+
+def fingerprint_of(config: RunConfig, adapter: EnvAdapter, skill: Skill) -> dict[str, object]:
+    """`fingerprint` of a run that is not open."""
+    data = getattr(adapter.get_dataloader(), "fingerprint", None)
     return {
-        **kit.config.fingerprint_parts(),
+        **config.fingerprint_parts(),
         "data": data if isinstance(data, str) else "",
-        "environment": kit.adapter.fingerprint(),
+        "environment": adapter.fingerprint(),
         "initial_skill": content_hash(skill.text, *sorted(skill.files.items())),
     }

@@ -20,6 +20,7 @@ from skillopt.engine.extent import Extent, extent_of
 from skillopt.engine.finish import finish
 from skillopt.engine.gating import gate_score, next_share
 from skillopt.engine.kit import SELECTION, Kit
+from skillopt.engine.model_notes import note_models
 from skillopt.engine.notes import notes_folder
 from skillopt.engine.state import Progress, Saved, Standing, load_progress, save_progress
 from skillopt.engine.step import StepPlan, run_step
@@ -81,6 +82,7 @@ class _Run:
         setup.write_config(kit, self._derived())
         self._announce(saved)
         kit.session.preflight()
+        note_models(kit)
         progress = self._start(fingerprint) if saved is None else self._resume(saved)
         buffer, memory = buffer or [], load_memory(kit, progress.epochs_closed)
         for epoch in range(progress.epochs_closed + 1, self.extent.epochs + 1):

@@ -25,6 +25,7 @@ CREATE TABLE IF NOT EXISTS rollouts (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS rollouts_by_item ON rollouts (item_id, skill_hash);
 CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, stage TEXT NOT NULL, payload TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS usage (key TEXT PRIMARY KEY, payload TEXT NOT NULL) WITHOUT ROWID;
 """
 
 
@@ -87,6 +88,14 @@ class Store:
         for stage, payload in rows:
             yield stage, json.loads(payload)
 
+    def usage_rows(self) -> list[JsonObject]:
+        """The counters of everything that was ever asked of a model, as `put_usage` was given them."""
+        return [json.loads(payload) for (payload,) in self._rows("SELECT payload FROM usage ORDER BY key")]
+
+    def put_usage(self, key: str, row: Mapping[str, Any]) -> None:
+        """Keep the present state of a counter. Raises RunError when the disk refuses it."""
+        self._write("INSERT OR REPLACE INTO usage VALUES (?, ?)", (key, _dump(dict(row))))
+
     def rollout_usage(self) -> Usage:
         """Calls and tokens of all kept rollouts."""
         return self._usage("rollouts")
@@ -137,8 +146,7 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
     version = db.execute("PRAGMA user_version").fetchone()[0]
     if version not in (0, _VERSION):
         raise RunError(f"{path}: written by another version (format {version}); use a new folder.")
-    db.executescript(_SCHEMA)
-    db.execute(f"PRAGMA user_version={_VERSION}")
+    db.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version={_VERSION}; COMMIT;")
 
 
 def _unusable(path: Path, error: sqlite3.Error) -> RunError:

@@ -6,6 +6,7 @@ Standard output stays free for what a program may read.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
@@ -13,6 +14,7 @@ from skillopt.tracking.events import Event
 
 _REPEATED = ("model_error", "rate_limited")  # said once as long as nothing else of the kind is said
 _NOT_RUN = {"errors": "without a score", "cached": "from the store"}
+_QUIET_SECONDS = 5.0  # between two lines about retries of one kind
 _SHOWN = 240  # characters of a passing error
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -30,6 +32,7 @@ class ConsoleSink:
         self._bars = bars
         self._bar: Any = None
         self._last: dict[str, str] = {}
+        self._retries: dict[tuple[object, object], tuple[float, int]] = {}
 
     def write(self, event: Event) -> None:
         """Show one event."""
@@ -39,6 +42,8 @@ class ConsoleSink:
         if event.kind in ("rollout_started", "rollout_finished"):
             self._end_bar()
         line = _line(event)
+        if event.kind == "model_retry" and line:
+            line = self._thinned(line, event.data)
         if line and (event.kind not in _REPEATED or line != self._last.get(event.kind)):
             self._last[event.kind] = line
             self._say(line)
@@ -46,6 +51,16 @@ class ConsoleSink:
     def close(self) -> None:
         """End a bar that is still open."""
         self._end_bar()
+
+    def _thinned(self, line: str, data: Mapping[str, Any]) -> str:
+        """A line about a retry, now and then: an endpoint that is down would fill the screen with them."""
+        kind, now = (data.get("stage"), data.get("error")), time.monotonic()
+        said, silent = self._retries.get(kind, (float("-inf"), 0))
+        if now - said < _QUIET_SECONDS:
+            self._retries[kind] = (said, silent + 1)
+            return ""
+        self._retries[kind] = (now, 0)
+        return f"{line} (and {silent} more since the last such line)" if silent else line
 
     def _advance(self, data: Mapping[str, Any]) -> None:
         if not self._bars:
@@ -105,7 +120,7 @@ def _model_error(data: Mapping[str, Any]) -> str:
 
 
 def _rate_limited(data: Mapping[str, Any]) -> str:
-    return f"  rate limited: {data.get('limit', '?')} calls at a time from now on" if data.get("lowered") else ""
+    return "  rate limited: fewer calls at a time from now on" if data.get("lowered") else ""
 
 
 def _clip(text: str) -> str:
@@ -113,7 +128,8 @@ def _clip(text: str) -> str:
 
 
 def _retry(data: Mapping[str, Any]) -> str:
-    return f"  retry in {data.get('wait_s', 0):.1f} s ({data.get('stage', 'call')}): {data.get('error', '')}"
+    wait = data.get("wait_s", 0)  # who only waits for room, or has more room for a reply, is not worth a line
+    return f"  retry in {wait:.1f} s ({data.get('stage', 'call')}): {data.get('error', '')}" if wait else ""
 
 
 def _started(data: Mapping[str, Any]) -> str:
@@ -134,7 +150,7 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "model_retry": _retry,
     "model_error": _model_error,
     "rate_limited": _rate_limited,
-    "parameter_dropped": lambda d: f"  {d.get('model', 'the model')} does not take {d.get('parameter', '?')}; left out",
+    "parameter_dropped": lambda d: f"  {d.get('model', 'the model')} does not take {d.get('parameter', '?')}",
     "model_changed": lambda d: f"  warning: answered by {d.get('now', '?')}, before by {d.get('first', '?')}",
     "analyst_failed": lambda d: f"  analyst lost: {d.get('reason', '')}",
     "merge_fallback": lambda _d: "  merge failed; edits were put one after another",

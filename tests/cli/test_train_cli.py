@@ -117,7 +117,7 @@ def test_a_skill_and_a_data_file_are_enough(world: World) -> None:
         (["--split_dir", "nowhere"], 2, "nowhere"),
         (["--env", "jsonnl"], 2, "jsonl"),
         (["--skill_init", "nowhere.md"], 2, "nowhere.md"),
-        (["--target_backend", "claude_code_exec"], 2, "not part of this version"),
+        (["--target_backend", "codex_exec", "--codex_exec_use_sdk", "sdk"], 2, "not part of this version"),
     ],
 )
 def test_bad_input_ends_with_code_2_before_any_call(

@@ -271,7 +271,7 @@ def test_errors_of_a_candidate_change_nothing_about_the_best(kit_of: Callable[..
 def test_the_last_skill_is_not_promoted_for_leaving_items_out(kit_of: Callable[..., Kit]) -> None:
     hard = [("last", f"item-{n}") for n in range(36, 40)]
     kit = kit_of(failing_for(scripted(best=20, last=20), *hard), eval_test=False)
-    kit = replace(kit, session=cast(Any, SimpleNamespace(roles={}, usage=UsageTracker(), prices={})))
+    kit = replace(kit, session=cast(Any, SimpleNamespace(roles={}, usage=UsageTracker(), prices={}, notes=())))
     best, last = start(kit, "best"), start(kit, "last")
     assert last.current.score == 20 / 36 > best.best.score == 20 / 40
     after, summary = finish(kit, replace(last, best=best.best), best.best.skill, 0)
@@ -286,7 +286,7 @@ def test_the_last_skill_is_promoted_by_the_rules_of_the_gate(
 ) -> None:
     """What became current past the gate may become best at the end, if the gate's evidence is there."""
     kit = kit_of(scripted(best=20, last=last), gate_policy=policy, eval_test=False)
-    kit = replace(kit, session=cast(Any, SimpleNamespace(roles={}, usage=UsageTracker(), prices={})))
+    kit = replace(kit, session=cast(Any, SimpleNamespace(roles={}, usage=UsageTracker(), prices={}, notes=())))
     best = start(kit, "best").best
     after, _ = finish(kit, replace(start(kit, "last"), best=best), best.skill, 0)
     assert (after.best.skill.text == "last") is promoted

@@ -6,6 +6,8 @@ import io
 import json
 from pathlib import Path
 
+import pytest
+
 from skillopt.tracking import EventLog
 from skillopt.tracking.console import ConsoleSink
 from skillopt.tracking.jsonl import JsonlSink
@@ -42,6 +44,21 @@ def test_lines_carry_the_words_that_dashboards_look_for() -> None:
     assert "unknown" not in shown
 
 
+def test_retries_of_one_kind_are_said_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, clock = io.StringIO(), [100.0]
+    monkeypatch.setattr("skillopt.tracking.console.time.monotonic", lambda: clock[0])
+    log = EventLog([ConsoleSink(stream, bars=False)])
+    for error in ("TransientError", "TransientError", "RateLimitError", "TransientError"):
+        log.emit("model_retry", stage="rollout", error=error, wait_s=1.0)
+    clock[0] += 6.0
+    log.emit("model_retry", stage="rollout", error="TransientError", wait_s=2.0)
+    assert stream.getvalue().splitlines() == [
+        "  retry in 1.0 s (rollout): TransientError",
+        "  retry in 1.0 s (rollout): RateLimitError",
+        "  retry in 2.0 s (rollout): TransientError (and 2 more since the last such line)",
+    ]
+
+
 def test_text_of_a_model_cannot_steer_the_terminal() -> None:
     stream = io.StringIO()
     EventLog([ConsoleSink(stream, bars=False)]).emit("notice", text="a\x1b[2Jb\rc")
@@ -69,5 +86,5 @@ def test_errors_that_pass_are_said_once_and_those_that_end_the_command_are_left_
     log.emit("run_stopped", reason="HTTP 401")
     assert stream.getvalue().splitlines() == [
         "  failed (rollout): TransientError: HTTP 500",
-        "  rate limited: 4 calls at a time from now on",
+        "  rate limited: fewer calls at a time from now on",
     ]
