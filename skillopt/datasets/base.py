@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,12 +105,12 @@ class SplitDataLoader(BaseDataLoader):
 
     def build_train_batch(self, batch_size: int, seed: int) -> BatchSpec:
         """All train items shuffled with `Random(seed)`, the first `batch_size` kept."""
-        return _batch("train", "train", seed, sampling.shuffled(self.items("train"), seed)[:batch_size])
+        return self.batch_of("train", "train", seed, sampling.shuffled(self.items("train"), seed)[:batch_size])
 
     def build_eval_batch(self, env_num: int, split: str, seed: int) -> BatchSpec:
         """The first `env_num` items in file order, all if it is 0 or exceeds the split. The seed decides nothing."""
         items = self.items(split)
-        return _batch("eval", split, seed, items[:env_num] if env_num > 0 else items)
+        return self.batch_of("eval", split, seed, items[:env_num] if env_num > 0 else items)
 
     def plan_train_epoch(
         self, *, epoch: int, steps_per_epoch: int, accumulation: int, batch_size: int, seed: int
@@ -123,7 +123,12 @@ class SplitDataLoader(BaseDataLoader):
             batch_size=batch_size,
             seed=seed,
         )
-        return [_batch("train", "train", batch_seed, batch) for batch_seed, batch in plan]
+        return [self.batch_of("train", "train", batch_seed, batch) for batch_seed, batch in plan]
+
+    def batch_of(self, phase: str, split: str, seed: int, items: Sequence[Item]) -> BatchSpec:
+        """The batch of these items. Override it where the seed of a batch decides how its items are shown."""
+        payload = [item.to_dict() for item in items]
+        return BatchSpec(phase, split, seed, len(payload), payload)
 
     def state_dict(self) -> dict[str, Any]:
         """Fingerprint of the whole data and of each split."""
@@ -251,8 +256,3 @@ def _default_settings() -> dict[str, Any]:
     blank = SplitDataLoader()
     names = ("split_dir", "data_path", "split_mode", "split_ratio", "split_seed", "split_output_dir", "seed", "limit")
     return {name: getattr(blank, name) for name in (*names, "id_field", "split_strict", "split_reset")}
-
-
-def _batch(phase: str, split: str, seed: int, items: Any) -> BatchSpec:
-    payload = [item.to_dict() for item in items]
-    return BatchSpec(phase, split, seed, len(payload), payload)

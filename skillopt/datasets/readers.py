@@ -16,6 +16,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -46,6 +47,18 @@ def read_items(path: Path, *, id_field: str = "id") -> list[dict[str, Any]]:
     only, and for duplicate ids (1 and "1" are the same id), naming both places. Nothing is returned in part.
     """
     path = Path(path)
+    return _with_ids(path, _rows(path, id_field), id_field)
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Objects of the file `path` as they stand, in file order, whether they have ids or not.
+
+    Raises DataError as `read_items` does, but says nothing about ids.
+    """
+    return [row.data for row in _rows(Path(path), "id")]
+
+
+def _rows(path: Path, id_field: str) -> list[_Row]:
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise DataError(f"{path}: cannot read this kind of file; expected one of {', '.join(SUFFIXES)}.")
@@ -53,12 +66,8 @@ def read_items(path: Path, *, id_field: str = "id") -> list[dict[str, Any]]:
     if not text.strip():
         return []
     if suffix == ".csv":
-        rows = list(_csv_rows(path, text))
-    elif suffix == ".json":
-        rows = _json_rows(path, text, id_field)
-    else:
-        rows = list(_jsonl_rows(path, text))
-    return _with_ids(path, rows, id_field)
+        return list(_csv_rows(path, text))
+    return _json_rows(path, text, id_field) if suffix == ".json" else list(_jsonl_rows(path, text))
 
 
 def _read_utf8(path: Path) -> str:
@@ -203,7 +212,16 @@ def _with_ids(path: Path, rows: list[_Row], id_field: str) -> list[dict[str, Any
         raise DataError(f"{path}: no item has the id field {id_field!r}{hint}")
     items: list[dict[str, Any]] = []
     for row in rows:
-        raw = row.data[id_field] if not missing else row.key or f"row-{content_hash(row.data)[:10]}"
+        raw = row.data[id_field] if not missing else row.key or _row_id(row.data)
         items.append({**row.data, "id": check_id(raw, row.where)})
     refuse_duplicates([(item["id"], row.where) for item, row in zip(items, rows, strict=True)])
     return items
+
+
+def _row_id(data: dict[str, Any]) -> str:
+    return f"row-{content_hash(data)[:10]}"
+
+
+def is_row_id(item_id: object) -> bool:
+    """Whether an id was made here, for an item of a file without ids."""
+    return isinstance(item_id, str) and re.fullmatch(r"row-[0-9a-f]{10}", item_id) is not None

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from skillopt.envs import references
+from skillopt.envs.exec_target import asker
 from skillopt.envs.fingerprint import default_fingerprint, package_folder
 from skillopt.prompts.modes import PATCH, UPDATE_MODES
 from skillopt.types import Item, JsonObject, RolloutResult
@@ -34,6 +35,9 @@ class EnvAdapter(ABC):
     result_roles: ClassVar[tuple[str, ...]] = ("target",)
     """Roles whose models can change a result; part of the key under which results are kept."""
 
+    needs: ClassVar[frozenset[str]] = frozenset()
+    """What the target's backend must be able to carry: `images`, `tools`. Another backend is refused at the start."""
+
     _cfg: Mapping[str, Any] = {}
     settings: Mapping[str, Any] = {}
     """What the registry passed to the constructor."""
@@ -49,6 +53,10 @@ class EnvAdapter(ABC):
     def requires_ray(self) -> bool:
         """Whether the environment needs a running ray."""
         return False
+
+    def runs_agents(self) -> bool:
+        """Whether a coding agent can be the target (see `skillopt.envs.exec_target`)."""
+        return True
 
     @abstractmethod
     def build_train_env(self, batch_size: int, seed: int, **kw: Any) -> Any:
@@ -159,6 +167,9 @@ class TaskEnv(EnvAdapter):
     call_options: Mapping[str, Any] = {}
     """Fields of every ModelCall, such as `max_completion_tokens`."""
 
+    train_options: Mapping[str, Any] = {}
+    """What `run_item` finds as `chat.rollout_options` in rollouts of training batches, and only there."""
+
     @abstractmethod
     def messages(self, item: Item, skill: str) -> list[JsonObject]:
         """The prompt of an item. What is the same for all items (instructions, skill) comes first."""
@@ -220,10 +231,19 @@ class TaskEnv(EnvAdapter):
         types = [self.task_type(item) for split in ("train", "val", "test") for item in loader.items(split)]
         return list(dict.fromkeys(kind for kind in types if kind))
 
+    def runs_agents(self) -> bool:
+        """Whether a coding agent can be the target: true of the `run_item` here, to be said by any other."""
+        return type(self).run_item is TaskEnv.run_item
+
+    def one_call(self) -> bool:
+        """Whether an item is one call with `messages`, so that a plan knows what a rollout takes."""
+        return type(self).run_item is TaskEnv.run_item
+
     def run_item(self, item: Item, skill: str, chat: Chat) -> RolloutResult:
-        """Do one item: one call, one answer, one score."""
-        messages = self.messages(item, skill)
-        reply = chat(messages)
+        """Do one item: one call, one answer, one score. For a coding agent the prompt is its task."""
+        ask, prompted = asker(chat, skill)
+        messages = self.messages(item, prompted)
+        reply = ask(messages)
         return self.result(item, self.answer(reply.text), messages, [spoken(reply)], chat)
 
     def result(
@@ -256,7 +276,7 @@ class TaskEnv(EnvAdapter):
             target_user_prompt=_prompt_text(messages, "user"),
             trajectory=tuple(trajectory),
             usage=chat.usage,
-            extras={"finish_reason": chat.finish_reason, "model": chat.model},
+            extras={"finish_reason": chat.finish_reason, "model": chat.model, **self._traces(chat)},
         )
 
     def _grade(self, item: Item, answer: str) -> tuple[Score | None, str]:
@@ -270,6 +290,13 @@ class TaskEnv(EnvAdapter):
             if not is_unit_value(value):
                 return None, f"item {item.id!r} is ungraded: {name} is {value!r}, not a number in 0..1"
         return score, ""
+
+    def _traces(self, chat: Chat) -> JsonObject:
+        """What is kept of an agent's work: its trace, and its summary for the optimizer where that is asked for."""
+        if chat.work is None:
+            return {}
+        shown = bool(chat.work.summary and self._cfg.get("codex_trace_to_optimizer"))
+        return {"agent_trace": chat.work.trace, **({"codex_trace_summary": chat.work.summary} if shown else {})}
 
     def _loader(self) -> BaseDataLoader:
         loader = self.get_dataloader()

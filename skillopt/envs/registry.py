@@ -9,14 +9,24 @@ import difflib
 import importlib
 import importlib.metadata
 import inspect
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from skillopt.envs.base import EnvAdapter
 from skillopt.errors import ConfigError, MissingExtraError
 
 ENTRY_POINT_GROUP = "skillopt.envs"
-BUILT_IN: Mapping[str, str] = {"jsonl": "skillopt.envs.jsonl.adapter:JsonlEnv"}
+BUILT_IN: Mapping[str, str] = {
+    "jsonl": "skillopt.envs.jsonl.adapter:JsonlEnv",
+    "alfworld": "skillopt.envs.alfworld.adapter:AlfworldEnv",
+    "docvqa": "skillopt.envs.docvqa.adapter:DocVQAEnv",
+    "livemathematicianbench": "skillopt.envs.livemathematicianbench.adapter:LiveMathematicianBenchEnv",
+    "officeqa": "skillopt.envs.officeqa.adapter:OfficeQAEnv",
+    "searchqa": "skillopt.envs.searchqa.adapter:SearchQAEnv",
+    "spreadsheetbench": "skillopt.envs.spreadsheetbench.adapter:SpreadsheetBenchEnv",
+}
 
 
 def available() -> list[str]:
@@ -25,11 +35,14 @@ def available() -> list[str]:
 
 
 def get_env_class(name: str) -> type[EnvAdapter]:
-    """The class of an environment. `name` may also be `module:Class`.
+    """The class of an environment. `name` may also be `module:Class`, also of a module in the working directory.
 
     Raises ConfigError for an unknown name, and when the environment cannot be imported (with the real reason).
     """
     if ":" in name:
+        here = str(Path.cwd())
+        if not {here, ""} & set(sys.path):
+            sys.path.append(here)  # last, so that nothing there hides an installed package
         return _load(name, name)
     targets = _targets()
     if name not in targets:

@@ -50,6 +50,7 @@ __all__ = [
 
 _GRACE_SECONDS = 1.0  # how long a cancelled item may take to unwind before its thread is left behind
 _SHOWN = 200
+_CROWD = 4  # so many items that all fail say something about the service, not about the items
 
 
 def run_batch(
@@ -65,8 +66,9 @@ def run_batch(
             f"Environment {type(env).__name__} asks for ray, which this version cannot start; "
             "let its requires_ray() return False to run it in threads."
         )
-    if batch.phase == "train" and not isinstance(env, TaskEnv):
-        ctx = replace(ctx, rollout_options={"use_eval_feedback": True, **ctx.rollout_options})
+    if batch.phase == "train":
+        told = env.train_options if isinstance(env, TaskEnv) else {"use_eval_feedback": True}
+        ctx = replace(ctx, rollout_options={**told, **ctx.rollout_options})
     if not _has_items(batch):
         return run_foreign_env(env, batch, skill_text, ctx, out_dir)
     items = [row if isinstance(row, Item) else Item.from_dict(row) for row in batch.payload or ()]
@@ -84,6 +86,8 @@ def run_items(env: TaskEnv, items: Sequence[Item], skill_text: str, ctx: RunCont
         if not todo:
             break
         _ItemPass(env, skill_text, ctx, ledger).run(todo, last=attempt == ctx.item_retries)
+        if len(ledger.todo()) == len(todo) >= _CROWD:
+            break  # not one of many came through: whatever is wrong does not pass while we wait
     return ledger.finish()
 
 
@@ -145,7 +149,7 @@ class _ItemPass:
         if self._fatal is not None:
             return None
         token = CancelToken(timeout=self._ctx.item_timeout or None, parent=self._live)
-        chat = Chat(self._ctx.session, token, self._env.call_options)
+        chat = Chat(self._ctx.session, token, self._env.call_options, self._ctx.rollout_options)
         try:
             result = _within(token, partial(self._env.run_item, item, self._skill, chat))
             token.raise_if_cancelled()

@@ -1,0 +1,3 @@
+"""DocVQA: questions about the image of one page."""
+
+from __future__ import annotations

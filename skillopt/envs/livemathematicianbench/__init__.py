@@ -1,0 +1,3 @@
+"""LiveMathematicianBench: multiple-choice questions about theorems of recent papers."""
+
+from __future__ import annotations

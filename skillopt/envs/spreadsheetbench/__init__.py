@@ -1,0 +1,3 @@
+"""SpreadsheetBench: change a workbook as an instruction says; graded by the values of its cells."""
+
+from __future__ import annotations
