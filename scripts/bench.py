@@ -1,7 +1,8 @@
 """What a person waits for, each beside its ideal, measured in one run on this machine.
 
 Start-up is compared with `python -c pass`; model calls in flight with the number of workers; the wall time of a
-training run with the time that its calls alone need.
+training run with the time that its calls alone need; a crowd of workers at a server with little room with as many
+steady connections as it has room for.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,6 +45,7 @@ def main() -> int:
     args = parser.parse_args()
     start_up(args.runs)
     throughput(args.workers, args.latency)
+    crowded(args.latency)
     return 0
 
 
@@ -89,6 +92,33 @@ def throughput(workers: int, latency: float) -> None:
     print(f"mean calls in flight    {_in_flight(calls, waiting):7.1f}     of {workers}, while items wait for a worker")
     print(f"  to the last answer    {_in_flight(calls, whole):7.1f}     where rounds of {workers} allow {most:.1f}")
     print(f"wall time               {wall:7.2f} s   {wall / ideal:5.2f}x the {ideal:.2f} s of the target calls alone")
+
+
+def crowded(latency: float, *, workers: int = 64, room: int = 10, calls: int = 500) -> None:
+    """Many workers at a server that refuses what is above its room, beside as many steady connections as it has."""
+    from skillopt.model.limiter import Limits
+    from skillopt.model.session import Session
+    from skillopt.testing import LoopbackServer
+    from skillopt.utils.parallel import map_ordered
+
+    seconds: dict[int, float] = {}
+    sent = 0
+    for number in (room, workers):
+        with LoopbackServer("ok", latency=latency, max_in_flight=room, retry_after=1) as server:
+            session = Session({"target": server.role()}, limits=Limits(max_concurrency=workers))
+            begun = time.monotonic()
+            ask = partial(session.ask, "target", "", stage="bench")
+            failed = [
+                r for r in map_ordered(ask, [str(n) for n in range(calls)], workers=number) if not hasattr(r, "text")
+            ]
+            seconds[number] = time.monotonic() - begun
+            session.close()
+        sent = len(server.requests)
+        if failed:
+            raise RuntimeError(f"{len(failed)} of {calls} calls failed, first: {failed[0]}")
+    print(f"{calls} calls by {workers} workers to a server with room for {room} that refuses others (Retry-After: 1)")
+    print(f"throughput              {seconds[room] / seconds[workers]:7.2f}     of that of {room} steady connections")
+    print(f"refused                 {sent - calls:7d}     of {sent} requests ({(sent - calls) / sent:.1%})")
 
 
 @contextlib.contextmanager

@@ -16,11 +16,15 @@ theme:
 nav:
   - Start: index.md
   - Bring your own data: guide/bring-your-own-data.md
+  - Data of the benchmarks: guide/benchmark-data.md
+  - A benchmark of your own: guide/new-benchmark.md
   - A run on disk: guide/run-folder.md
   - From Python: guide/python-api.md
+  - What providers do: guide/providers.md
   - Which preset: guide/presets.md
   - The gate and its evidence: guide/gate.md
   - Every setting: reference/configuration.md
+  - Every backend: reference/backends.md
   - Leak guard: reference/leak-guard.md
   - Faults that must not come back: reference/faults.md
 """
@@ -30,9 +34,11 @@ def main() -> int:
     """Write pages, then build; the exit code of the build."""
     from skillopt.config.envfile import env_example
     from skillopt.config.reference import configuration_page
+    from skillopt.model.backends_reference import backends_page
     from skillopt.utils.files import atomic_write_text
 
     atomic_write_text(ROOT / "docs" / "reference" / "configuration.md", configuration_page())
+    atomic_write_text(ROOT / "docs" / "reference" / "backends.md", backends_page())
     atomic_write_text(ROOT / ".env.example", env_example())
     build = ROOT / "build"
     config = build / "mkdocs.yml"

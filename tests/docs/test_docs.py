@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from skillopt.cli.arguments import build_parser
+from skillopt.cli.main import build_parser as skillopt_parser
 from skillopt.config.reference import configuration_page
+from skillopt.model.backends_reference import backends_page
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -18,6 +20,11 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 def test_the_reference_of_settings_is_fresh() -> None:
     page = ROOT / "docs" / "reference" / "configuration.md"
     assert page.read_text(encoding="utf-8") == configuration_page(), "run `make docs`"
+
+
+def test_the_reference_of_backends_is_fresh() -> None:
+    page = ROOT / "docs" / "reference" / "backends.md"
+    assert page.read_text(encoding="utf-8") == backends_page(), "run `make docs`"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -33,14 +40,17 @@ def commands() -> list[tuple[str, list[str]]]:
         for block in re.findall(r"```(?:bash|sh)\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
             for line in block.replace("\\\n", " ").splitlines():
                 words = shlex.split(line, comments=True)
-                if words and words[0] in ("skillopt-train", "skillopt-eval"):
+                if words and words[0] in ("skillopt", "skillopt-train", "skillopt-eval"):
                     found.append((words[0], words[1:]))
     return found
 
 
 @pytest.mark.parametrize(("program", "arguments"), commands())
 def test_commands_in_the_documents_parse(program: str, arguments: list[str]) -> None:  # C125
-    build_parser("train" if program == "skillopt-train" else "eval").parse_args(arguments)
+    if program == "skillopt":
+        skillopt_parser().parse_args(arguments)
+    else:
+        build_parser("train" if program == "skillopt-train" else "eval").parse_args(arguments)
 
 
 def test_there_are_commands_to_check() -> None:
