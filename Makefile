@@ -25,7 +25,7 @@ quickstart: $(VENV)/.local
 extras: $(VENV)/.dev $(VENV)/.local $(VENV)/.benchmarks
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -m "not slow" $(TEST_FLAGS)
+	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not slow" $(TEST_FLAGS)
 
 test-slow: $(VENV)/.dev $(VENV)/.local
 	$(BIN)/python -m pytest -q -m slow $(TEST_FLAGS)

@@ -340,13 +340,3 @@ def test_a_result_that_cannot_be_kept_is_an_error_of_its_item(bench: Any, items:
     results = run_items(Odd(), items, "s", bench.context(bench.session()))
     assert [result.status for result in results[:2]] == ["error", "ok"]
     assert "cannot be kept" in results[0].error
-
-
-def test_when_not_one_of_many_comes_through_no_further_round_is_tried(bench: Any, items: list[Item]) -> None:
-    def down(text: str, _: int) -> str:
-        raise TransientError("the service is down")
-
-    session = bench.session(down)
-    results = run_items(bench.env, items, "s", replace(bench.context(session), item_retries=3))
-    assert not any(result.ok for result in results)
-    assert len(session.calls) == len(items)

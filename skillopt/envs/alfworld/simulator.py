@@ -72,7 +72,7 @@ class Simulator:
 
     def reset(self, game: Path, cancel: CancelToken | None = None) -> State:
         """Start the game of a file. Raises SimulatorError, MissingExtraError, or what `cancel` stands for."""
-        return _state(self._ask({"do": "reset", "game": str(game)}, cancel))
+        return _state(self._ask({"do": "reset", "game": str(game.absolute())}, cancel))  # it works in another folder
 
     def step(self, action: str, cancel: CancelToken | None = None) -> State:
         """Do an action. Raises as `reset` does."""
