@@ -23,10 +23,13 @@ nav:
   - What providers do: guide/providers.md
   - Which preset: guide/presets.md
   - The gate and its evidence: guide/gate.md
+  - Overnight, SkillOpt-Sleep: guide/sleep.md
   - Every setting: reference/configuration.md
   - Every backend: reference/backends.md
+  - SkillOpt-Sleep, every flag and setting: reference/sleep.md
   - Leak guard: reference/leak-guard.md
   - Faults that must not come back: reference/faults.md
+  - Faults of a night that must not come back: reference/sleep-faults.md
 """
 
 
@@ -36,10 +39,12 @@ def main() -> int:
     from skillopt.config.reference import configuration_page
     from skillopt.model.backends_reference import backends_page
     from skillopt.utils.files import atomic_write_text
+    from skillopt_sleep.reference import env_section, sleep_page
 
     atomic_write_text(ROOT / "docs" / "reference" / "configuration.md", configuration_page())
     atomic_write_text(ROOT / "docs" / "reference" / "backends.md", backends_page())
-    atomic_write_text(ROOT / ".env.example", env_example())
+    atomic_write_text(ROOT / "docs" / "reference" / "sleep.md", sleep_page())
+    atomic_write_text(ROOT / ".env.example", env_example() + env_section())
     build = ROOT / "build"
     config = build / "mkdocs.yml"
     atomic_write_text(config, SITE.format(docs=ROOT / "docs", site=build / "site"))

@@ -5,10 +5,11 @@ from pathlib import Path
 from skillopt.config.envfile import env_example, variables
 from skillopt.config.provider_row import ROLES
 from skillopt.config.provider_rows import ROWS
+from skillopt_sleep.reference import env_section
 
 
 def test_the_file_is_what_the_rows_say() -> None:
-    assert Path(".env.example").read_text(encoding="utf-8") == env_example()
+    assert Path(".env.example").read_text(encoding="utf-8") == env_example() + env_section()
 
 
 def test_every_variable_is_listed_once_and_secrets_are_blank() -> None:

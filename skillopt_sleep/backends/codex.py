@@ -1,0 +1,168 @@
+"""Codex's command line: one run of `codex exec` a call, without an agent's powers.
+
+It works read-only in a new, empty folder, keeps no session of it, reads no project's documents, and its own tools are
+off. Its sign-in and its own configuration (`CODEX_HOME`) apply. The answer comes back in a file that belongs to this
+attempt alone, the tokens as events; error output is never taken for an answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from skillopt_sleep.backends.cli import CliBackend
+from skillopt_sleep.backends.faults import asks_to_sign_in, fault_from_words, not_signed_in
+from skillopt_sleep.backends.programs import (
+    SERVER,
+    Program,
+    StandIns,
+    find_program,
+    json_events,
+    secrets_of,
+    work_folder,
+)
+from skillopt_sleep.backends.wire import Outgoing, Reply
+from skillopt_sleep.vendored.utils.process import ProcessResult, child_environment
+
+PATH_VARIABLE = "SKILLOPT_SLEEP_CODEX_PATH"
+ENVIRONMENT = ("CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+FLAGS = ("exec", "--json", "--ephemeral", "--skip-git-repo-check", "--color", "never", "--sandbox", "read-only")
+"""What every run is given, before its settings."""
+
+FEATURES_OFF = (
+    *("shell_tool", "unified_exec", "view_image", "image_generation", "multi_agent", "goals"),
+    *("apps", "plugins", "hooks", "memories"),
+)
+"""What Codex can do beyond answering, and shall not."""
+
+PROGRAM = Program("The codex command line", "codex_path", "run `codex login`, or set CODEX_API_KEY")
+_VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
+
+
+class CodexBackend(CliBackend):
+    """Attempts, grades and edits by Codex. Stand-in tools come to it from a server of ours that runs nothing.
+
+    `project_dir` is taken for compatibility and not used: a score must not depend on the files of a project.
+    """
+
+    name = "codex"
+    has_tools = True
+    timeout = 240.0
+
+    def __init__(self, model: str = "", *, path: str = "", project_dir: str = "", **options: Any) -> None:  # noqa: ARG002
+        super().__init__(model.strip() or os.environ.get("SKILLOPT_SLEEP_CODEX_MODEL", "").strip(), **options)
+        self.path = find_codex(path)
+
+    def check(self) -> None:
+        """Find out whether the program is there."""
+        PROGRAM.check(self.path)
+
+    def send(self, outgoing: Outgoing) -> Reply:
+        """One run of the program."""
+        env = child_environment(*ENVIRONMENT)
+        with work_folder("skillopt_sleep_codex_") as folder:
+            work, answer = folder / "work", folder / "answer.txt"
+            work.mkdir()
+            stand_ins = StandIns(folder, outgoing.tools) if outgoing.tools else None
+            result = PROGRAM.run(
+                build_argv(self.path, self.model, work, answer, stand_ins),
+                stdin=outgoing.prompt,
+                folder=work,
+                env=env,
+                seconds=outgoing.seconds,
+            )
+            said = answer.read_bytes().decode("utf-8", "replace") if answer.is_file() else ""
+            called = stand_ins.called if stand_ins is not None else ()
+        return parse_result(result, said, secrets_of(env), called)
+
+
+def build_argv(path: str, model: str, work: Path, answer: Path, stand_ins: StandIns | None) -> list[str]:
+    """The command line of one call; the final `-` says that the prompt comes on standard input."""
+    settings: dict[str, Any] = {
+        "approval_policy": "never",
+        "web_search": "disabled",
+        "project_doc_max_bytes": 0,
+        **{f"features.{feature}": False for feature in FEATURES_OFF},
+    }
+    if stand_ins is not None:
+        command, *rest = stand_ins.command
+        settings |= {f"mcp_servers.{SERVER}.command": command, f"mcp_servers.{SERVER}.args": rest}
+    argv = [path, *FLAGS, "--cd", str(work)]
+    for key, value in settings.items():
+        argv += ["-c", f"{key}={json.dumps(value)}"]
+    argv += ["-m", model] if model else []
+    return [*argv, "--output-last-message", str(answer), "-"]
+
+
+def parse_result(result: ProcessResult, answer: str, secrets: tuple[str, ...], called: tuple[str, ...] = ()) -> Reply:
+    """The reply in the answer file, else in the last message among the events, or the failure that the run tells."""
+    events = json_events(result.stdout)
+    failure = _failure(events)
+    if result.code or failure:
+        words = failure or result.stderr.strip() or result.stdout.strip() or f"exit code {result.code}"
+        raise fault_from_words(words, PROGRAM.who, fix=PROGRAM.fix, secrets=secrets)
+    text = answer if answer.strip() else _last_message(events)
+    notice = text if text or events else result.stdout or result.stderr
+    if asks_to_sign_in(notice):
+        raise not_signed_in(notice, PROGRAM.who, fix=PROGRAM.fix, secrets=secrets)
+    prompt, completion = _usage(events)
+    return Reply(text, prompt, completion, tools_called=called)
+
+
+def find_codex(explicit: str = "") -> str:
+    """Path of the program: the setting, the variable, PATH, npm's folders on Windows, the newest of nvm's versions."""
+    chosen = find_program(explicit, PATH_VARIABLE, "")
+    if chosen:
+        return chosen
+    on_path = shutil.which("codex")
+    return on_path or next((str(path) for path in _installed(os.environ) if path.is_file()), "codex")
+
+
+def _installed(environ: Mapping[str, str]) -> list[Path]:
+    if os.name == "nt":
+        roots = (("APPDATA", "npm"), ("USERPROFILE", "AppData/Roaming/npm"), ("NVM_HOME", ""))
+        return [Path(environ[name]) / below / "codex.cmd" for name, below in roots if environ.get(name)]
+    nvm = Path(environ.get("NVM_DIR") or "~/.nvm").expanduser() / "versions" / "node"
+    versions = [path for path in nvm.glob("v*") if _VERSION.fullmatch(path.name)]
+    newest_first = sorted(versions, key=lambda path: _numbers(path.name), reverse=True)
+    return [path / "bin" / "codex" for path in newest_first]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    match = _VERSION.fullmatch(version)
+    return tuple(int(part) for part in match.groups()) if match else ()
+
+
+def _last_message(events: Sequence[Mapping[str, Any]]) -> str:
+    items = (event.get("item") for event in reversed(events) if event.get("type") == "item.completed")
+    texts = (item.get("text") for item in items if isinstance(item, dict) and item.get("type") == "agent_message")
+    return next((text for text in texts if isinstance(text, str)), "")
+
+
+def _failure(events: Sequence[Mapping[str, Any]]) -> str:
+    """What the last failure says; blank when the turn was completed. An error on the way may have been overcome."""
+    for event in reversed(events):
+        kind = event.get("type")
+        if kind == "turn.completed":
+            return ""
+        if kind in ("turn.failed", "error"):
+            error = event.get("error")
+            inner = error.get("message") if isinstance(error, dict) else error
+            return str(inner or event.get("message") or kind)
+    return ""
+
+
+def _usage(events: Sequence[Mapping[str, Any]]) -> tuple[int | None, int | None]:
+    """(prompt, completion) tokens of the completed turn; None where it tells none."""
+    for event in reversed(events):
+        data = event.get("usage") if event.get("type") == "turn.completed" else None
+        if isinstance(data, dict):
+            counts = [data.get(name) for name in ("input_tokens", "output_tokens")]
+            known = [count if isinstance(count, int) and count >= 0 else None for count in counts]
+            return known[0], known[1]
+    return None, None

@@ -1,0 +1,52 @@
+"""Grades an answer by whatever the task asks for: its checks here, everything else by the backend.
+
+What a backend returns is checked: a grade is two finite numbers within 0..1. Anything else is no grade, and no grade is
+never a zero. The backend's judge is shown the task, the rubric and the answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from skillopt_sleep.errors import CallFailed
+from skillopt_sleep.judges.rule import score_rule_judge
+from skillopt_sleep.show import clip
+from skillopt_sleep.types import TaskRecord
+
+_ROUNDING = 1e-6
+
+
+class Judge(Protocol):
+    """The part of a backend that grades."""
+
+    def judge(self, task: TaskRecord, response: str) -> tuple[float, float, str]:
+        """(hard, soft, rationale) of an answer."""
+        ...
+
+
+def grade(
+    backend: Any, task: TaskRecord, response: str, tools_called: Sequence[str] = (), *, fresh: bool = False
+) -> tuple[float, float, str]:
+    """(hard, soft, rationale) of an answer to `task`; `fresh` asks the backend for a new grade, not a kept one.
+
+    Raises CallFailed (unparsed) for what is no grade, Undecidable for checks that cannot be decided, and what the
+    backend raises.
+    """
+    if task.reference_kind == "rule":
+        return score_rule_judge(task.judge, response, list(tools_called))
+    verdict = backend.judge(task, response, fresh=True) if fresh else backend.judge(task, response)
+    hard, soft, rationale = verdict
+    return _score(backend, hard), _score(backend, soft), str(rationale or "")
+
+
+def _score(backend: Any, value: Any) -> float:
+    number = float(value) if isinstance(value, (int, float)) else math.nan
+    if not math.isfinite(number) or not -_ROUNDING <= number <= 1 + _ROUNDING:
+        name = getattr(backend, "name", "") or type(backend).__name__
+        raise CallFailed(
+            f"The judge of {name} gave the score {clip(repr(value), 40)}; expected a number from 0 to 1.",
+            kind="unparsed",
+        )
+    return min(1.0, max(0.0, number))

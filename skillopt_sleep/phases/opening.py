@@ -1,0 +1,222 @@
+"""Opening a night: everything that can go wrong for nothing goes wrong here, before a single call is paid for."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from skillopt_sleep import evidence, paths, staging
+from skillopt_sleep.backends import CallCache, backend_for_config
+from skillopt_sleep.config import SleepConfig
+from skillopt_sleep.errors import StagingError
+from skillopt_sleep.evidence import EvidenceLog
+from skillopt_sleep.learn import check_document
+from skillopt_sleep.phases.context import Clock, LiveDocument, Night, parts_of, pins_of, read_document, scaffolded
+from skillopt_sleep.phases.journal import (
+    CALLS,
+    Journal,
+    begin_journal,
+    differing,
+    drop_old_calls,
+    marks_of,
+    next_number,
+    read_journal,
+)
+from skillopt_sleep.show import terminal_line
+from skillopt_sleep.staging.signing import load_seal
+from skillopt_sleep.state import SleepState
+from skillopt_sleep.types import EditRecord, SleepReport, TaskRecord
+
+LOGGED = (
+    *("backend", "model", "optimizer_backend", "target_backend", "judge_backend", "transcript_source", "projects"),
+    *("max_tasks_per_night", "max_tokens_per_night", "max_calls_per_night", "gate_mode", "gate_metric", "gate_min_val"),
+    *("gate_no_regression", "edit_budget", "dream_rollouts", "dream_factor", "recall_k", "evolve_skill", "seed"),
+)
+
+
+def utc_now() -> datetime:
+    """The usual clock of a night."""
+    return datetime.now(timezone.utc)
+
+
+def open_night(
+    config: SleepConfig, *, seed: Sequence[TaskRecord] | None, dry_run: bool, clock: Clock, backend: Any = None
+) -> Night:
+    """A night that can begin, or go on where a killed one stopped.
+
+    Raises StateBroken, StagingError, UsageProblem or CallFailed (setup, auth) with what has to be mended.
+    """
+    state = SleepState.load(config.state_path)
+    given = [TaskRecord.from_dict(task.to_dict()) for task in seed] if seed is not None else None
+    notes: list[str] = [*config.notices, *state.notices]
+    finished = _decided(config, dry_run=dry_run)
+    skill, memory, evolve = _documents(config, notes, finished)
+    model = backend if backend is not None else backend_for_config(config, checked=finished is None)
+    key = str(getattr(model, "model_key", "") or f"{getattr(model, 'name', '')}::{getattr(model, 'model', '')}")
+    _prepare(model, config, state, key)
+    began = clock()
+    marks = marks_of(config, key, given)
+    journal = None if dry_run else finished or _journal(config, state, began, marks, notes)
+    _give_cache(model, config)
+    resumed = _restore(model, journal)
+    number = journal.night if journal is not None else next_number(config.state_dir, state.night)
+    at = datetime.fromtimestamp(journal.began, timezone.utc) if journal is not None else began
+    night = Night(
+        config=config,
+        state=state,
+        backend=model,
+        clock=clock,
+        report=SleepReport(number, str(config.project), started_at=at.isoformat(timespec="seconds"), notes=notes),
+        skill=skill,
+        memory=memory,
+        start=scaffolded(config, skill),
+        dry_run=dry_run,
+        seed=given,
+        journal=journal,
+        pins=pins_of(config, model, dry_run=dry_run),
+        evolve_skill=evolve["skill"],
+        evolve_memory=evolve["memory"],
+        outdated=finished is not None and bool(differing(finished.marks, marks)),
+    )
+    night.report.gate_no_regression = bool(config.get("gate_no_regression"))
+    _start_evidence(night, key, resumed=resumed)
+    return night
+
+
+def _decided(config: SleepConfig, *, dry_run: bool) -> Journal | None:
+    """The open night that has been decided and only waits to be carried out."""
+    journal = None if dry_run else read_journal(config.night_folder)
+    return journal if journal is not None and journal.closing is not None else None
+
+
+def _documents(
+    config: SleepConfig, notes: list[str], finished: Journal | None
+) -> tuple[LiveDocument, LiveDocument, dict[str, bool]]:
+    """Both live documents, and which of them this night may change."""
+    evolve = {"skill": bool(config.get("evolve_skill")), "memory": bool(config.get("evolve_memory"))}
+    skill, memory = read_document(config.managed_skill_path), read_document(config.memory_path)
+    if finished is not None:
+        return skill, memory, evolve
+    _check_writable(config)
+    check_document(skill.text, name=skill.real)
+    check_document(memory.text, name=memory.real)
+    problems = staging.preflight(config)
+    for problem in problems:
+        evolve[problem.target] = False
+        notes.append(f"The {problem.target} is left alone tonight: {problem.message}")
+    if problems and not any(evolve.values()) and not config.fanout:
+        raise StagingError(f"Nothing could be staged, so nothing was spent. {problems[0].message}")
+    return skill, memory, evolve
+
+
+def _check_writable(config: SleepConfig) -> None:
+    for folder in (config.state_dir, config.staging_root):
+        there = next(path for path in (folder, *folder.parents) if path.exists())
+        if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+            raise StagingError(
+                f"{there} cannot be written by this user, so {folder} cannot be kept; nothing was spent."
+            )
+
+
+def _prepare(backend: Any, config: SleepConfig, state: SleepState, key: str) -> None:
+    """Give the backend the person's wishes and what did not help before, and say when the models changed."""
+    backend.preferences = str(config.get("preferences") or "")
+    refused = [EditRecord.from_dict({"target": "", "op": "", **row}) for row in state.rejected_edits(config.project)]
+    seal = load_seal(config.state_dir, create=False)
+    turned_down = [EditRecord("", "add", rule) for rule in staging.rejected_rules(config.project, seal=seal)]
+    backend.rejected_edits = (*refused, *turned_down)
+    if state.last_model_key_format == 2 and state.last_model_key not in ("", key):
+        sys.stderr.write(
+            f"[sleep] The models changed since the last night, from {terminal_line(state.last_model_key)} to "
+            f"{terminal_line(key)}: scores of the two nights do not compare.\n"
+        )
+
+
+def _journal(
+    config: SleepConfig, state: SleepState, began: datetime, marks: dict[str, str], notes: list[str]
+) -> Journal:
+    """The journal of the night that was interrupted, or of a new one when other settings hold now."""
+    folder = config.night_folder
+    old = read_journal(folder)
+    if old is not None:
+        changed = differing(old.marks, marks)
+        if not changed:
+            notes.append(f"Night {old.night} was interrupted and went on; what it had paid for was not paid again.")
+            return old
+        notes.append(
+            f"Night {old.night} was interrupted and given up, because {', '.join(changed)} changed. Its answers stay "
+            "and are not paid for again where they still fit."
+        )
+        state.record_night(_abandoned(old, changed))
+        for name in ("digests.json", "tasks.json", "evidence.jsonl"):
+            (folder / name).unlink(missing_ok=True)
+    return begin_journal(config, next_number(config.state_dir, state.night), began.timestamp(), marks)
+
+
+def _abandoned(old: Journal, changed: list[str]) -> dict[str, Any]:
+    reason = f"interrupted, then given up because {', '.join(changed)} changed"
+    return {"night": old.night, "project": old.project, "accepted": False, "status": "abandoned", "reason": reason}
+
+
+def _give_cache(backend: Any, config: SleepConfig) -> None:
+    """Let each part of the backend keep its answers on disk."""
+    drop_old_calls(config.night_folder)
+    cache = CallCache(config.night_folder / CALLS)
+    for part in parts_of(backend):
+        if getattr(part, "cache", cache) is None:
+            part.cache = cache
+
+
+def _restore(backend: Any, journal: Journal | None) -> bool:
+    """Count what the interrupted part of this night has spent against the same caps; whether there was such a part."""
+    spent = journal.spent() if journal is not None else {"kinds": {}, "minutes": 0.0}
+    if not spent["kinds"] and not spent["minutes"]:
+        return False
+    meter = getattr(backend, "meter", None)
+    if meter is not None:
+        meter.restore(spent)
+    return True
+
+
+def _start_evidence(night: Night, key: str, *, resumed: bool) -> None:
+    evidence.attach(night.backend, None)
+    if not night.config.get("evidence_log"):
+        return
+    if night.dry_run:
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(night.clock().timestamp()))
+        path = _free(paths.evidence_folder(night.config.state_dir) / f"dryrun-{stamp}.jsonl")
+    else:
+        path = _evidence_path(night)
+    chars, redact = int(night.config.get("evidence_max_chars")), bool(night.config.get("redact_secrets"))
+    night.log = EvidenceLog(path, max_chars=chars, redact=redact)
+    evidence.attach(night.backend, night.log)
+    night.record(
+        "cycle",
+        "resumed" if resumed else "start",
+        night=night.report.night,
+        project=night.project,
+        backend=str(getattr(night.backend, "name", "")),
+        model=str(getattr(night.backend, "model", "")),
+        models=key,
+        config={name: night.config.get(name) for name in LOGGED},
+    )
+
+
+def _evidence_path(night: Night) -> Path:
+    if night.journal is None:
+        raise AssertionError("only a dry run has no journal")
+    staged = Path(night.journal.staging_dir) / "evidence.jsonl" if night.journal.staging_dir else None
+    return staged if staged is not None and staged.exists() else night.journal.evidence
+
+
+def _free(path: Path) -> Path:
+    number, free = 1, path
+    while free.exists():
+        number += 1
+        free = path.with_name(f"{path.stem}-{number}{path.suffix}")
+    return free
