@@ -78,18 +78,23 @@ def plan_depth(budget: Budget, n_tasks: int, default_nights: int = 2, default_k:
 
 @dataclass(slots=True)
 class Charge:
-    """One call in flight. Whoever made the call sets `tokens` to what it used; unset, the estimate counts."""
+    """One call in flight. Whoever made the call sets `tokens` to what it used; unset, the estimate counts.
+
+    `calls`: how many requests it took, known afterwards. `reserved`: what is held for it.
+    """
 
     kind: str
     estimate: int
     tokens: int | None = None
+    calls: int = 1
+    reserved: int = 0
 
 
 class Meter:
     """Counts calls, tokens and minutes of a night, safely from many threads, and enforces hard caps.
 
-    A call is admitted only if its estimate (prompt plus longest answer) still fits beside what is spent and what the
-    calls in flight may use. None means no cap; a cap of 0 admits nothing.
+    A call is admitted only if its estimate (prompt plus longest answer, or the most that a call of its kind has used)
+    still fits beside what is spent and what the calls in flight may use. None means no cap; a cap of 0 admits nothing.
     """
 
     def __init__(
@@ -107,6 +112,7 @@ class Meter:
         self._started = clock()
         self._lock = threading.Lock()
         self._kinds: dict[str, list[int]] = {}
+        self._most: dict[str, int] = {}
         self._reserved = 0
         self._minutes_before = 0.0
 
@@ -161,15 +167,18 @@ class Meter:
 
     def _admit(self, kind: str, estimate: int) -> Charge:
         with self._lock:
-            self._refuse(estimate)
-            self._reserved += estimate
+            reserved = max(estimate, self._most.get(kind, 0))
+            self._refuse(reserved)
+            self._reserved += reserved
             self._add(kind, 1, 0)
-        return Charge(kind, estimate)
+        return Charge(kind, estimate, reserved=reserved)
 
     def _settle(self, charge: Charge) -> None:
         with self._lock:
-            self._reserved -= charge.estimate
-            self._add(charge.kind, 0, charge.estimate if charge.tokens is None else max(0, int(charge.tokens)))
+            self._reserved -= charge.reserved
+            used = charge.estimate if charge.tokens is None else max(0, int(charge.tokens))
+            self._most[charge.kind] = max(used, self._most.get(charge.kind, 0))
+            self._add(charge.kind, max(0, charge.calls - 1), used)
 
     def _add(self, kind: str, calls: int, tokens: int) -> None:
         row = self._kinds.setdefault(kind, [0, 0])

@@ -35,8 +35,8 @@ def adopt(args: argparse.Namespace) -> int:
         row for row in staging.view(night, cfg=config).pending if (row.kind == "managed") == (chosen.mode == "legacy")
     ]
     wanted = [row for row in rows if row.kind == "managed" or row.name in chosen.names]
-    lines_ = [] if args.json else staging.git_notices([row.live_realpath for row in wanted])
-    for warning in lines_:
+    warnings = staging.git_notices([row.live_realpath for row in wanted])
+    for warning in warnings:
         notice(warning)
     receipts = []
     if chosen.mode == "legacy":
@@ -51,6 +51,8 @@ def adopt(args: argparse.Namespace) -> int:
         "adopted_skills": [receipt.to_dict() for receipt in receipts],
         "updated_paths": changed,
     }
+    if warnings:
+        document["warnings"] = warnings
     if args.git_commit and changed:
         document["commits"] = staging.commit_adopted(changed, f"Adopt what night {Path(night).name} learned")
     if args.json:

@@ -41,19 +41,30 @@ class FileLock:
     def acquire(self) -> None:
         """Take the lock or raise NightBusy."""
         paths.private_folder(self.path.parent)
+        deadline = time.monotonic() + self._wait
+        handle = self._taken(deadline)
+        while handle is None:
+            handle = self._taken(deadline)
+        self._handle = handle
+
+    def _taken(self, deadline: float) -> int | None:
+        """The open and locked file; None when it was removed meanwhile, so that the lock would keep nobody out."""
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
         handle = os.open(self.path, flags, 0o600)
-        deadline = time.monotonic() + self._wait
         try:
             while not _try_lock(handle):
                 if time.monotonic() >= deadline:
                     raise NightBusy(self._busy())
                 time.sleep(_POLL_SECONDS)
+            if not _is_at(handle, self.path):
+                os.close(handle)
+                return None
             self._sign(handle)
         except BaseException:
-            os.close(handle)
+            with contextlib.suppress(OSError):
+                os.close(handle)
             raise
-        self._handle = handle
+        return handle
 
     def release(self) -> None:
         """Give the lock back; nothing happens when it is not held."""
@@ -76,6 +87,14 @@ class FileLock:
             since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(owner["since"]))
             who = f"process {owner['pid']} (since {since})"
         return f"{self.path}: {who} holds the lock for {self.purpose}; wait until it is done, then run this again."
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    try:
+        there = path.stat()
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(os.fstat(handle), there)
 
 
 def holder(path: Path) -> dict[str, Any] | None:

@@ -20,6 +20,9 @@ from skillopt_sleep.types import CycleOutcome, TaskRecord
 
 Phase = Callable[[Night], None]
 
+GLANCE_SECONDS = 0.3
+"""How long a night waits for the lock: longer than a glance of `status`, far shorter than a night."""
+
 PHASES: tuple[Phase, ...] = (
     gather_sessions,
     find_tasks,
@@ -47,7 +50,7 @@ def run_sleep_cycle(
     prompts are then on disk; nothing is scored, counted or staged before all of them are answered.
     """
     config = cfg if cfg is not None else load_config()
-    with night_lock(config.state_dir):
+    with night_lock(config.state_dir, wait=GLANCE_SECONDS):
         found = staging.recover(config.project, cfg=config)
         while True:
             night = _opened(config, seed_tasks, dry_run=dry_run, clock=clock or utc_now, backend=backend)

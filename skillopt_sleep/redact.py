@@ -18,7 +18,7 @@ MASK = "[REDACTED]"
 _DEEPEST = 200
 _PASSES = 8  # a marker can make what stands before it readable as the name of a value
 
-_EXACT = frozenset({"pwd", "sig", "authorization"})
+_EXACT = frozenset({"pwd", "sig", "authorization", "cookie", "setcookie"})
 _ENDINGS = (
     "apikey",
     "accesstoken",
@@ -33,7 +33,13 @@ _ENDINGS = (
     "sharedaccesskey",
     "privatekey",
     "accountkey",
+    "passphrase",
+    "passwort",
+    "encryptionkey",
+    "signingkey",
+    "secretkeybase",
 )
+
 
 # Key shapes that need no label, with their markers.
 _SHAPES = tuple(
@@ -46,12 +52,14 @@ _SHAPES = tuple(
         (r"xox[baprs]-[A-Za-z0-9-]{10,}", "[REDACTED_SLACK_TOKEN]"),
         (r"AIza[A-Za-z0-9_-]{20,}", "[REDACTED_GOOGLE_KEY]"),
         (r"(?<![_-])eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", "[REDACTED_JWT]"),
-        (r"(?:glpat-|hf_|gsk_|xai-|npm_)[A-Za-z0-9_-]{20,}", MASK),
+        (r"(?:glpat-|hf_|gsk_|xai-|npm_|pypi-|dop_v1_|shp(?:at|ss)_|ya29\.|SG\.)[A-Za-z0-9_.-]{20,}", MASK),
+        (r"(?:[sr]k_(?:live|test)_|whsec_)[A-Za-z0-9]{16,}", MASK),
+        (r"(?<=hooks\.slack\.com/services/)[A-Za-z0-9/]{20,}", MASK),
     )
 )
 # A name is tried from its first character only; one try at each of its characters would take quadratic time.
 _NAMED = re.compile(
-    r"(?<![\w.-])(?P<name>(?:(?:api|secret|private|account|access|client) )?[A-Za-z0-9_][\w.-]*)"
+    r"(?<![\w.-])(?:--?)?(?P<name>(?:(?:api|secret|private|account|access|client) )?[A-Za-z0-9_][\w.-]*)"
     r"(?P<quote>\\*[\"'])?[ \t]*(?P<sign>:=|=>|==?|:(?![:/]))[ \t]*",
     re.IGNORECASE,
 )
@@ -63,6 +71,10 @@ _WORD = re.compile(
     re.IGNORECASE,
 )
 _BEARER = re.compile(r"(?P<word>(?<![A-Za-z0-9_])(?:bearer)[ \t]+)(?P<value>[A-Za-z0-9._~+/=-]{16,})", re.IGNORECASE)
+_USER_OPTION = re.compile(
+    r"(?P<word>\bcurl\b[^\n]{0,200}?[ \t](?:-u|--(?:proxy-)?user)[ \t=]{1,4}[\"']?[^\s:\"']{1,80}:)"
+    r"(?P<value>[^\s\"']+)"
+)
 _USERINFO = re.compile(r"(?<=://)(?P<user>[^\s/@:\"']*):(?P<value>[^\s/@\"']+)(?=@)")
 _PEM_START = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----")
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----")
@@ -100,6 +112,7 @@ def _one_pass(text: str) -> str:
     text = _without_keys(text)
     text = _without_named(text)
     text = _USERINFO.sub(rf"\g<user>:{MASK}", text)
+    text = _USER_OPTION.sub(rf"\g<word>{MASK}", text)
     for pattern, marker in _SHAPES:
         text = pattern.sub(marker, text)
     return _BEARER.sub(_bare, _WORD.sub(_bare, text))
@@ -150,7 +163,7 @@ def _without_named(text: str) -> str:
         marker = _marker_for(text, match)
         if not marker:
             continue
-        value = _header_value(text, at) if match["name"].lower().endswith("authorization") else read_value(text, at)
+        value = _value_at(text, at, match["name"].lower())
         content = text[value.start : value.end]
         at = max(at, value.after)
         masked = MARKER.match(text, value.start)
@@ -183,6 +196,16 @@ def _marker_for(text: str, match: re.Match[str]) -> str:
 def _is_no_secret(content: str, marker: str) -> bool:
     too_short = marker == "[REDACTED_SAS_SIG]" and len(content) < 10
     return not content or too_short or content.lower() in _NOTHING
+
+
+def _value_at(text: str, at: int, name: str) -> Value:
+    """The value behind a name; that of a header with scheme or cookies goes on to the end of its line."""
+    if name.endswith("authorization"):
+        return _header_value(text, at)
+    line = _LINE.match(text, at)
+    if name.endswith("cookie") and line is not None and line.end() > at:
+        return Value(at, line.end() if "=" in line.group() else at, line.end())
+    return read_value(text, at)
 
 
 def _header_value(text: str, at: int) -> Value:

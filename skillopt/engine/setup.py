@@ -59,9 +59,10 @@ def _check_needs(config: RunConfig, adapter: EnvAdapter) -> None:
     able = [row.name for row in usable if adapter.runs_agents() or not row.is_agent("target")]
     backend = config.roles["target"].backend
     if PROVIDERS[backend].is_agent("target") and not adapter.runs_agents():
+        instead = f"{adapter.agents_with}, or " if adapter.agents_with else ""
         raise ConfigError(
             f"env.name={config.env.name} cannot run a coding agent with these settings, and the backend {backend} (for "
-            f"the target) is one; set model.target_backend to one of: {', '.join(able)}."
+            f"the target) is one; set {instead}model.target_backend to one of: {', '.join(able)}."
         )
     if missing := sorted(adapter.needs - PROVIDERS[backend].capabilities):
         raise ConfigError(

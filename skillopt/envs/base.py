@@ -38,6 +38,9 @@ class EnvAdapter(ABC):
     needs: ClassVar[frozenset[str]] = frozenset()
     """What the target's backend must be able to carry: `images`, `tools`. Another backend is refused at the start."""
 
+    agents_with: ClassVar[str] = ""
+    """The setting with which coding agents can be targets, such as `env.mode=single`, where others rule them out."""
+
     _cfg: Mapping[str, Any] = {}
     settings: Mapping[str, Any] = {}
     """What the registry passed to the constructor."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -34,6 +33,7 @@ from skillopt.model.values import CallContext
 from skillopt.types import JsonObject, RoleConfig, Usage
 from skillopt.utils.process import ProcessResult, run_process
 from skillopt.utils.redact import hide_in_addresses, is_secret_name
+from skillopt.utils.removal import scratch_folder
 
 _SHOWN_CHARS = 600
 _NOTICE_CHARS = 160
@@ -74,8 +74,8 @@ def cli_where(role: RoleConfig, model: str, program: str, credentials: str, env:
 @contextlib.contextmanager
 def work_folder(prefix: str) -> Iterator[Path]:
     """An empty temporary folder, removed at the end whatever happens."""
-    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
-        yield Path(name).resolve()
+    with scratch_folder(prefix) as folder:
+        yield folder
 
 
 def run_cli(

@@ -26,6 +26,7 @@ _EVERY_SECONDS = 0.05
 _ROUNDS, _ROUND_SECONDS = 400, 0.005
 _ENDED_BY_LIMIT = 128 + 9
 _SMALLEST = 4096  # what an empty file counts
+_LONGEST_PATH = 3500  # bytes; the system looks up no more than 4,096, and one name may have 255
 _OPEN_FILES = 256
 _PROCESSORS = 4  # numeric libraries start a thread for each one, and every thread takes of the memory
 _PROC = Path("/proc")
@@ -82,7 +83,10 @@ class Keeper:
         if unseen & self._unseen:
             return "a process that hides its open files"
         self._unseen = unseen
-        if self._disk(family) > self.order["disk_bytes"]:
+        files = list(_files(self._folder))
+        if any(len(os.fsencode(path)) > _LONGEST_PATH for path, _ in files):
+            return "folders nested deeper than can be looked into"
+        if self._disk(family, files) > self.order["disk_bytes"]:
             return f"more than {self.order['disk_bytes']:,} bytes in files"
         return ""
 
@@ -134,11 +138,9 @@ class Keeper:
             return 0
         return sum(_memory_of(pid, "smaps_rollup", (b"Pss:",)) for pid in family)
 
-    def _disk(self, family: list[int]) -> int:
+    def _disk(self, family: list[int], files: list[tuple[Path, os.stat_result]]) -> int:
         """Bytes of files that were added, with those that are open and have no name."""
-        used = {
-            (found.st_dev, found.st_ino): max(_SMALLEST, found.st_blocks * 512) for _, found in _files(self._folder)
-        }
+        used = {(found.st_dev, found.st_ino): max(_SMALLEST, found.st_blocks * 512) for _, found in files}
         for pid in family:
             for found in _open_files(pid):
                 if found.st_nlink == 0:

@@ -75,10 +75,12 @@ def read_completion(text: str, who: str, secrets: Iterable[str] = ()) -> tuple[d
     finish = str(choice.get("finish_reason") or "stop") if choice is not None else "stop"
     calls = _well_formed(message.get("tool_calls"))
     answer = _THINKING.sub("", _content(message.get("content"))).strip()
-    if not answer and not calls:
-        raise _without_text(message, finish, who)
     usage = data.get("usage")
     prompt, completion = (_count(usage, name) for name in ("prompt_tokens", "completion_tokens"))
+    if not answer and not calls:
+        fault = _without_text(message, finish, who)
+        fault.tokens = prompt + completion if prompt is not None and completion is not None else None
+        raise fault
     reply = Reply(answer, prompt, completion, str(data.get("model") or ""), cut=finish == "length")
     said = {"role": "assistant", "content": message.get("content"), **({"tool_calls": calls} if calls else {})}
     return said, reply

@@ -79,6 +79,8 @@ class Egress:
         self._sleep = sleep
         self._lock = threading.Lock()
         self._fresh: Counter[str] = Counter()
+        self._given_back: dict[str, list[int]] = {}
+        self._numbers: dict[str, tuple[str, int]] = {}
         self._in_flight: dict[str, tuple[threading.Lock, int]] = {}
         self._here = threading.local()
         self._tokens = 0
@@ -103,6 +105,8 @@ class Egress:
         this night was given: the n-th fresh call for a prompt is its n-th new sample, so that a resumed night finds it.
         Raises CallFailed, BudgetSpent, and what the sender raises to say that an answer is still awaited.
         """
+        if any(redact_secrets(tool) != tool for tool in tools):
+            raise CallFailed("The name of a tool looks like a secret, so nothing was sent.", kind="refused")
         outgoing = self._outgoing(Outgoing(kind, str(redact_secrets(prompt)), max_tokens, tools), sample, fresh=fresh)
         if self.preview is not None:
             raise NotSent(self._previewed(outgoing, self.preview))
@@ -137,11 +141,28 @@ class Egress:
         outgoing = replace(outgoing, seconds=self._sender.timeout, sample="-".join(tags))
         if fresh:
             base = self._sender.key_of(outgoing)
-            with self._lock:
-                self._fresh[base] += 1
-                tags.append(f"fresh{self._fresh[base]}")
-            outgoing = replace(outgoing, sample="-".join(tags))
+            number = self._take_number(base)
+            outgoing = replace(outgoing, sample="-".join([*tags, f"fresh{number}"]))
+            outgoing = replace(outgoing, key=self._sender.key_of(outgoing))
+            self._numbers[outgoing.key] = base, number
+            return outgoing
         return replace(outgoing, key=self._sender.key_of(outgoing))
+
+    def _take_number(self, base: str) -> int:
+        """The number of the next fresh call for a prompt: one that a failed call gave back, else a new one."""
+        with self._lock:
+            free = self._given_back.get(base)
+            if free:
+                return free.pop(free.index(min(free)))
+            self._fresh[base] += 1
+            return self._fresh[base]
+
+    def _give_back(self, outgoing: Outgoing) -> None:
+        """A fresh call failed: its number goes to the next one, as it would in a night that is resumed after it."""
+        with self._lock:
+            base, number = self._numbers.pop(outgoing.key, ("", 0))
+            if base:
+                self._given_back.setdefault(base, []).append(number)
 
     def _previewed(self, outgoing: Outgoing, preview: list[PreviewedCall]) -> PreviewedCall:
         sender = self._sender
@@ -156,6 +177,7 @@ class Egress:
         try:
             reply, used = self._attempts(outgoing)
         except CallFailed as error:
+            self._give_back(outgoing)
             self.last_error = str(error)
             self._log(outgoing, error=str(error), failure=error.kind)
             raise
@@ -178,16 +200,23 @@ class Egress:
 
     def _once(self, outgoing: Outgoing) -> tuple[Reply, Spent]:
         with self._sender.meter.call(outgoing.kind, estimate(outgoing.prompt) + outgoing.max_tokens) as charge:
-            reply = self._sender.send(outgoing)
+            try:
+                reply = self._sender.send(outgoing)
+            except CallFailed as error:
+                charge.tokens = self._count(_lost(outgoing, error))
+                raise
+            used = spent(outgoing, reply)
+            charge.tokens, charge.calls = self._count(used), reply.requests
             if not reply.text.strip():
                 raise ProviderFault(f"{self._sender.name} gave an empty answer.", kind="empty")
-            used = spent(outgoing, reply)
-            charge.tokens = used.total
+        return replace(reply, text=str(redact_secrets(reply.text))), used
+
+    def _count(self, used: Spent) -> int:
         with self._lock:
             self._tokens += used.total
             self._estimated |= used.estimated
         self._here.tokens = self.tokens_here + used.total
-        return replace(reply, text=str(redact_secrets(reply.text))), used
+        return used.total
 
     def _wait_after(self, error: CallFailed, attempt: int) -> float | None:
         """Seconds until the next attempt; None when there is none."""
@@ -228,6 +257,19 @@ class Egress:
         }
         sent = {} if head["cache_hit"] else {"prompt": outgoing.prompt, "response": "", **data}
         log.log("replay", "model_call", **head, **sent)
+
+
+def _lost(outgoing: Outgoing, error: CallFailed) -> Spent:
+    """What a failed attempt cost: what the provider says, or an estimate where it answered and says nothing.
+
+    An answer without a text may have used its whole length, for thinking; a refusal has read the prompt.
+    """
+    told = getattr(error, "tokens", None)
+    if told is not None:
+        return Spent(told, 0, estimated=False)
+    if error.kind not in ("empty", "refused"):
+        return Spent(0, 0, estimated=False)
+    return Spent(estimate(outgoing.prompt), outgoing.max_tokens if error.kind == "empty" else 0, estimated=True)
 
 
 def content_key(*parts: str) -> str:

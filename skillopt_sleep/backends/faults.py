@@ -58,7 +58,8 @@ _SIGN_IN_NOTICE = re.compile(
 class ProviderFault(CallFailed):
     """A failure as one attempt sees it. `wait`: seconds that the provider asks for, None for no wish.
 
-    `parameter`: the field of the request that the endpoint does not take, blank for another reason.
+    `parameter`: the field of the request that the endpoint does not take, blank for another reason. `tokens`: what the
+    attempt used nevertheless, None where the provider does not say.
     """
 
     def __init__(
@@ -69,8 +70,10 @@ class ProviderFault(CallFailed):
         detail: str = "",
         wait: float | None = None,
         parameter: str = "",
+        tokens: int | None = None,
     ) -> None:
         super().__init__(message, kind=kind, detail=detail)
+        self.tokens = tokens
         self.wait = wait
         self.parameter = parameter
 

@@ -27,7 +27,7 @@ from skillopt_sleep.backends.completions import (
 )
 from skillopt_sleep.backends.faults import ProviderFault, fault_from_status, shown
 from skillopt_sleep.backends.transport import HttpRequest, post
-from skillopt_sleep.backends.wire import Outgoing, Reply
+from skillopt_sleep.backends.wire import Outgoing, Reply, spent
 from skillopt_sleep.errors import UsageProblem
 from skillopt_sleep.vendored.utils.cancel import CancelToken
 
@@ -116,7 +116,12 @@ class OpenAIBackend(CliBackend):
         replies: list[Reply] = []
         called: list[str] = []
         for turn in range(TOOL_TURNS):
-            message, reply = self._turn(messages, schemas if turn < TOOL_TURNS - 1 else [], token)
+            try:
+                message, reply = self._turn(messages, schemas if turn < TOOL_TURNS - 1 else [], token)
+            except ProviderFault as fault:
+                if replies:  # the earlier requests were paid for
+                    fault.tokens = (fault.tokens or 0) + sum(spent(outgoing, earlier).total for earlier in replies)
+                raise
             replies.append(reply)
             if not message.get("tool_calls") or not schemas:
                 break
@@ -127,6 +132,7 @@ class OpenAIBackend(CliBackend):
             prompt_tokens=_sum(reply.prompt_tokens for reply in replies),
             completion_tokens=_sum(reply.completion_tokens for reply in replies),
             tools_called=tuple(dict.fromkeys(called)),
+            requests=len(replies),
         )
 
     def _turn(

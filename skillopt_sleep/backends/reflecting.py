@@ -141,9 +141,8 @@ def _checks(task: TaskRecord) -> list[dict[str, Any]]:
 
 def _meaning(check: dict[str, Any]) -> str:
     words = _MEANINGS.get(str(check.get("op")))
-    return (
-        words.format(arg=repr(check.get("arg"))) if words else clip(label_of(check.get("op"), check.get("arg")), _CUT)
-    )
+    arg = clip(repr(check.get("arg")), _CUT)
+    return words.format(arg=arg) if words else clip(label_of(check.get("op"), check.get("arg")), _CUT)
 
 
 def _listed(failures: Pairs) -> str:

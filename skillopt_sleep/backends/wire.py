@@ -30,7 +30,8 @@ class Outgoing:
 class Reply:
     """What a provider answered. Token counts are None where it tells none.
 
-    `tools_called`: the stand-in tools whose call was recorded. `cut`: the reply ended at a token limit.
+    `tools_called`: the stand-in tools whose call was recorded. `cut`: the reply ended at a token limit. `requests`: how
+    many requests it took.
     """
 
     text: str
@@ -39,6 +40,7 @@ class Reply:
     model: str = ""
     tools_called: tuple[str, ...] = ()
     cut: bool = False
+    requests: int = 1
 
 
 @dataclass(frozen=True, slots=True)

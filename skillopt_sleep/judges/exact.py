@@ -3,7 +3,8 @@
 `exact_score` asks whether the reference occurs anywhere in the answer; the mock backend's published figures rest on it.
 It gives marks for nothing ("no" occurs in "I do not know"), so answers of real models are scored by `score_exact`: the
 reference has to stand there in whole words, a number as the same number, and a yes or no where the answer begins or
-ends. Text in `<answer>` tags, if there is any, is the answer. A task may name the comparison in `judge.compare`.
+ends, and not the other one at its other end. Text in `<answer>` tags, if there is any, is the answer. A task may name
+the comparison in `judge.compare`.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def matches(reference: str, response: str, comparison: str = "auto") -> bool:
 def _whole_words(wanted: str, said: str) -> bool:
     words = said.split()
     if wanted in _BOOLEANS:
-        return bool(words) and wanted in (words[0], words[-1])
+        return bool(words) and {words[0], words[-1]} & _BOOLEANS == {wanted}
     return f" {wanted} " in f" {said} "
 
 

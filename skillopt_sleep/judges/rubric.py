@@ -42,7 +42,7 @@ def grade(
 
 
 def _score(backend: Any, value: Any) -> float:
-    number = float(value) if isinstance(value, (int, float)) else math.nan
+    number = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
     if not math.isfinite(number) or not -_ROUNDING <= number <= 1 + _ROUNDING:
         name = getattr(backend, "name", "") or type(backend).__name__
         raise CallFailed(

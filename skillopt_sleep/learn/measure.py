@@ -107,15 +107,19 @@ def measure(
 ) -> Measure:
     """Replay the tasks. What failed in passing is tried once more. `fresh`: new samples, not from the cache.
 
+    A grade that could not be read is kept like any answer, so such a task is tried again with new samples.
+
     Raises what `replay_batch` raises: CallFailed of a fatal kind, BudgetSpent, PendingCalls.
     """
     pairs = replay_batch(backend, tasks, skill, memory, workers=workers, fresh=fresh)
     again = [index for index, (_, result) in enumerate(pairs) if result.error.startswith(_PASSING)]
-    if again and len(again) < len(pairs):
-        second = replay_batch(
-            backend, [pairs[index][0] for index in again], skill, memory, workers=workers, fresh=fresh
-        )
-        for index, pair in zip(again, second, strict=True):
+    if len(again) == len(pairs):
+        return Measure(tuple(pairs))
+    unread = {index for index in again if pairs[index][1].error.startswith("unparsed")}
+    for anew, indices in ((fresh, sorted(set(again) - unread)), (True, sorted(unread))):
+        tasks_again = [pairs[index][0] for index in indices]
+        second = replay_batch(backend, tasks_again, skill, memory, workers=workers, fresh=anew)
+        for index, pair in zip(indices, second, strict=True):
             pairs[index] = pair
     return Measure(tuple(pairs))
 

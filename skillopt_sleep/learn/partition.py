@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from skillopt_sleep.learn.edits import norm
 from skillopt_sleep.mining.splits import checked_split
 from skillopt_sleep.types import TaskRecord
 
@@ -13,7 +14,8 @@ from skillopt_sleep.types import TaskRecord
 class Partition:
     """`train` teaches, `val` decides. `leaked`: they share tasks, so nothing can be accepted by `val`.
 
-    `dropped`: ids of training tasks that were left out because they were made from a validation or test task.
+    `dropped`: ids of training tasks that were left out because they were made from a validation or test task, or ask
+    for the very same.
     """
 
     train: tuple[TaskRecord, ...]
@@ -35,10 +37,12 @@ def partition(tasks: Sequence[TaskRecord]) -> Partition:
     val = _unique(by_split["val"])
     val_ids = {task.id for task in val}
     test_ids = {task.id for task in by_split["test"]}
+    asked = {_request(task) for task in (*val, *by_split["test"]) if task.intent.strip()}
     train: list[TaskRecord] = []
     dropped: list[TaskRecord] = []
     for task in by_split["train"]:
         apart = task.id not in test_ids and (not task.derived_from or task.derived_from not in val_ids | test_ids)
+        apart = apart and (_request(task) not in asked or task.id in val_ids)
         (train if apart else dropped).append(task)
     left_out = tuple(task.id for task in dropped)
     if not val:
@@ -48,6 +52,11 @@ def partition(tasks: Sequence[TaskRecord]) -> Partition:
         return Partition(tuple(val), tuple(val), True, left_out)
     shared = val_ids & {task.id for task in train}
     return Partition(tuple(train), tuple(val), bool(shared), left_out)
+
+
+def _request(task: TaskRecord) -> tuple[str, str]:
+    """What a task asks for, whatever it is called."""
+    return norm(task.intent), norm(task.context_excerpt)
 
 
 def _unique(tasks: Iterable[TaskRecord]) -> list[TaskRecord]:

@@ -89,7 +89,10 @@ def replace_slow_field(document: str, content: str) -> str:
     up, for example when one is missing.
     """
     text = content.replace("\r\n", "\n").strip()
-    return with_region(document, f"{text}\n", SLOW) if text else without_region(document, SLOW)
+    changed = with_region(document, f"{text}\n", SLOW) if text else without_region(document, SLOW)
+    if find_region(document) is not None and find_region(changed) is None:
+        raise MalformedBlock(f"the {SLOW.name} holds the learned block; put the one behind the other.")
+    return changed
 
 
 def run_slow_update(

@@ -113,7 +113,7 @@ def miner_prompt(digest: SessionDigest) -> str:
     """What the model is asked about one session: its first six requests, the last answer, the signs of approval."""
     requests = [f"- {clip(' '.join(prompt.split()), _PROMPT_CHARS)}" for prompt in digest.user_prompts[:_PROMPTS]]
     values = {
-        "__PROJECT__": digest.project,
+        "__PROJECT__": clip(" ".join(digest.project.split()), _PROMPT_CHARS),
         "__PROMPTS__": "\n".join(requests),
         "__FINAL__": clip(digest.assistant_finals[-1], _FINAL_CHARS) if digest.assistant_finals else "",
         "__FEEDBACK__": "\n".join(digest.feedback_signals[:_SIGNALS]),

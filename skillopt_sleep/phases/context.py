@@ -118,9 +118,9 @@ def scaffolded(config: SleepConfig, skill: LiveDocument) -> str:
     return ensure_skill_scaffold(skill.text, name=config.managed_skill_path.parent.name, description=_DESCRIPTION)
 
 
-def optimizer_of(backend: Any) -> Any:
-    """The part of a backend that mines and reflects."""
-    return getattr(backend, "optimizer", backend)
+def mocked(backend: Any) -> bool:
+    """True when what mines and reflects is the mock backend."""
+    return str(getattr(getattr(backend, "optimizer", backend), "name", "")) == "mock"
 
 
 def parts_of(backend: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from skillopt_sleep import evidence
 from skillopt_sleep.errors import UsageProblem
 from skillopt_sleep.harvest import Receipt, harvest, hold_window
 from skillopt_sleep.mining import SplitMemory, heuristic_mine, make_llm_miner, mine
-from skillopt_sleep.phases.context import Night, optimizer_of
+from skillopt_sleep.phases.context import Night, mocked
 from skillopt_sleep.show import terminal_line
 from skillopt_sleep.types import SessionDigest, TaskRecord
 
@@ -58,6 +58,8 @@ def find_tasks(night: Night) -> None:
         night.over = True
         where = "the tasks file holds none" if night.seed is not None else "no new session holds one"
         night.note(f"There are no tasks tonight: {where}.")
+    elif night.seed is None and mocked(night.backend):
+        night.note("The backend mock calls no model and learns nothing from sessions; choose another with --backend.")
     night.say(f"{len(night.tasks)} tasks")
 
 
@@ -116,8 +118,7 @@ class _Miner:
 
     def __init__(self, night: Night, most: int) -> None:
         backend = night.backend
-        mock = str(getattr(optimizer_of(backend), "name", "")) == "mock"
-        self.wanted = bool(night.config.get("llm_mine")) and not mock
+        self.wanted = bool(night.config.get("llm_mine")) and not mocked(backend)
         self.found: list[TaskRecord] = []
         self._miner = make_llm_miner(backend, max_sessions=max(1, len(night.digests)), max_tasks=most)
 

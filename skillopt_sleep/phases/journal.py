@@ -77,8 +77,8 @@ class Journal:
         )
 
     def remove(self) -> None:
-        """The night is over; what killed writers left behind goes too."""
-        for left in [*self.folder.glob(".tmp-*"), self.folder / FILE]:
+        """The night is over; its evidence is elsewhere by now, and what killed writers left behind goes too."""
+        for left in [*self.folder.glob(".tmp-*"), self.evidence, self.folder / FILE]:
             left.unlink(missing_ok=True)
 
     def spent(self) -> dict[str, Any]:
@@ -129,9 +129,11 @@ def read_journal(folder: Path) -> Journal | None:
 
 
 def begin_journal(config: SleepConfig, number: int, began: float, marks: dict[str, str]) -> Journal:
-    """Open a night. Old answers that no night has used for a week are dropped."""
+    """Open a night. Nothing of an earlier one stays but its answers, and those that are a week old go too."""
     folder = config.night_folder
     drop_old_calls(folder)
+    for name in (FILE, "digests.json", "tasks.json", EVIDENCE):
+        (folder / name).unlink(missing_ok=True)
     calls = folder / CALLS
     size = calls.stat().st_size if calls.exists() else 0
     journal = Journal(folder, number, str(config.project), began, marks, calls_from=size)

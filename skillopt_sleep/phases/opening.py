@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from skillopt_sleep import evidence, paths, staging
-from skillopt_sleep.backends import CallCache, backend_for_config
+from skillopt_sleep.backends import CallCache, HandoffFolder, backend_for_config
 from skillopt_sleep.config import SleepConfig
 from skillopt_sleep.errors import StagingError
 from skillopt_sleep.evidence import EvidenceLog
@@ -36,6 +36,8 @@ LOGGED = (
     *("backend", "model", "optimizer_backend", "target_backend", "judge_backend", "transcript_source", "projects"),
     *("max_tasks_per_night", "max_tokens_per_night", "max_calls_per_night", "gate_mode", "gate_metric", "gate_min_val"),
     *("gate_no_regression", "edit_budget", "dream_rollouts", "dream_factor", "recall_k", "evolve_skill", "seed"),
+    "preferences",
+    "preferences",
 )
 
 
@@ -61,7 +63,12 @@ def open_night(
     _prepare(model, config, state, key)
     began = clock()
     marks = marks_of(config, key, given)
-    journal = None if dry_run else finished or _journal(config, state, began, marks, notes)
+    pins = pins_of(config, model, dry_run=dry_run)
+    journal = finished
+    if journal is None and not dry_run:
+        journal = _going_on(config, state, marks, notes, pins) or begin_journal(
+            config, next_number(config.state_dir, state.night), began.timestamp(), marks
+        )
     _give_cache(model, config)
     resumed = _restore(model, journal)
     number = journal.night if journal is not None else next_number(config.state_dir, state.night)
@@ -78,7 +85,7 @@ def open_night(
         dry_run=dry_run,
         seed=given,
         journal=journal,
-        pins=pins_of(config, model, dry_run=dry_run),
+        pins=pins,
         evolve_skill=evolve["skill"],
         evolve_memory=evolve["memory"],
         outdated=finished is not None and bool(differing(finished.marks, marks)),
@@ -137,25 +144,25 @@ def _prepare(backend: Any, config: SleepConfig, state: SleepState, key: str) -> 
         )
 
 
-def _journal(
-    config: SleepConfig, state: SleepState, began: datetime, marks: dict[str, str], notes: list[str]
-) -> Journal:
-    """The journal of the night that was interrupted, or of a new one when other settings hold now."""
-    folder = config.night_folder
-    old = read_journal(folder)
-    if old is not None:
-        changed = differing(old.marks, marks)
-        if not changed:
-            notes.append(f"Night {old.night} was interrupted and went on; what it had paid for was not paid again.")
-            return old
-        notes.append(
-            f"Night {old.night} was interrupted and given up, because {', '.join(changed)} changed. Its answers stay "
-            "and are not paid for again where they still fit."
-        )
-        state.record_night(_abandoned(old, changed))
-        for name in ("digests.json", "tasks.json", "evidence.jsonl"):
-            (folder / name).unlink(missing_ok=True)
-    return begin_journal(config, next_number(config.state_dir, state.night), began.timestamp(), marks)
+def _going_on(
+    config: SleepConfig, state: SleepState, marks: dict[str, str], notes: list[str], pins: HandoffFolder | None
+) -> Journal | None:
+    """The journal of the night that was interrupted; None when there is none, or other settings hold now."""
+    old = read_journal(config.night_folder)
+    if old is None:
+        return None
+    changed = differing(old.marks, marks)
+    if not changed:
+        notes.append(f"Night {old.night} was interrupted and went on; what it had paid for was not paid again.")
+        return old
+    notes.append(
+        f"Night {old.night} was interrupted and given up, because {', '.join(changed)} changed. Its answers stay "
+        "and are not paid for again where they still fit."
+    )
+    state.record_night(_abandoned(old, changed))
+    if pins is not None:
+        pins.drop_pins()
+    return None
 
 
 def _abandoned(old: Journal, changed: list[str]) -> dict[str, Any]:

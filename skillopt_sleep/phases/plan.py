@@ -10,7 +10,7 @@ from skillopt_sleep.backends import PreviewedCall, backend_for_config
 from skillopt_sleep.config import SleepConfig
 from skillopt_sleep.errors import CallFailed
 from skillopt_sleep.mining import normalize_legacy_split
-from skillopt_sleep.phases.context import Night, optimizer_of
+from skillopt_sleep.phases.context import Night
 from skillopt_sleep.phases.gathering import find_tasks, gather_sessions
 from skillopt_sleep.phases.learning import learn, learn_named_skills
 from skillopt_sleep.phases.opening import open_night, utc_now
@@ -143,5 +143,4 @@ def _sizes(night: Night, *, mined_by_model: bool) -> tuple[int, int, int, bool]:
     judged = any(task.reference_kind not in _JUDGED_HERE for task in night.tasks)
     sizes = {split: splits.count(split) for split in ("val", "train", "test")}
     both = sizes["val"] + sizes["train"]
-    mock_judge = getattr(optimizer_of(night.backend), "name", "") == "mock"
-    return sizes["val"] or both, sizes["train"] or both, sizes["test"], judged and not mock_judge
+    return sizes["val"] or both, sizes["train"] or both, sizes["test"], judged

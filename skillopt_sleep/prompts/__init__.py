@@ -84,7 +84,7 @@ TEMPLATES: dict[str, Template] = {
                 "__PREFS__",
                 "__FAILURES__",
             ),
-            ("__CUR_DOC__", "__GUARD__", "__FAILURES__"),
+            ("__CUR_DOC__", "__GUARD__", "__CRITERIA__", "__FAILURES__"),
         ),
     )
 }

@@ -161,13 +161,19 @@ def write_temporary(temporary: Path, data: bytes, mode: int | None) -> None:
 
 
 def replace(path: Path, data: bytes, *, temporary: Path, mode: int) -> None:
-    """Put `data` in the place of the file at `path`, all or nothing."""
-    owner = path.stat()
+    """Put `data` in the place of the file at `path`, all or nothing.
+
+    Raises StagingError when the file changes while the new content is written, which a slow disk makes likely.
+    """
+    before, owner = look(path), path.stat()
     write_temporary(temporary, data, mode)
     if os.name == "posix" and (owner.st_uid, owner.st_gid) != (os.geteuid(), os.getegid()):
         with contextlib.suppress(OSError):  # only root can give a file away; the content matters more
             os.chown(temporary, owner.st_uid, owner.st_gid)
             temporary.chmod(mode)
+    if look(path) != before:
+        temporary.unlink(missing_ok=True)
+        raise StagingError(f"{path} was changed by something else just now; it was left as it is.")
     temporary.replace(path)
     sync_folder(path.parent)
 
@@ -182,6 +188,7 @@ def create(path: Path, data: bytes, *, temporary: Path, mode: int | None = None)
         os.link(temporary, path)
     except OSError as error:
         if error.errno not in _NO_HARD_LINKS:
+            temporary.unlink(missing_ok=True)
             raise
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         temporary.replace(path)

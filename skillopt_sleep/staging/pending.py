@@ -11,7 +11,7 @@ from typing import Literal
 from skillopt_sleep.config import SleepConfig
 from skillopt_sleep.errors import StagingError, StagingRecoveryError
 from skillopt_sleep.staging import checks, disk, journal, nights
-from skillopt_sleep.staging.desk import desk_for
+from skillopt_sleep.staging.desk import Desk, desk_for
 from skillopt_sleep.staging.diff import unified, visible
 from skillopt_sleep.staging.manifest import Kind, Manifest, Row, read_manifest
 from skillopt_sleep.staging.receipts import adopted_keys, read_receipts, undone_keys
@@ -90,10 +90,11 @@ def diff(where: str | Path, names: Sequence[str] | None = None, *, cfg: SleepCon
     if night is None:
         return ""
     folder = nights.check_night(night)
-    seal = desk_for(nights.project_of(folder), cfg).seal
-    manifest = read_manifest(folder, seal)
-    rows = [one for one in _standing(folder, manifest, seal) if names is None or one.row.name in names]
-    return "".join(_row_diff(one, folder) for one in rows if one.status in ("pending", "stale", "undone"))
+    desk = desk_for(nights.project_of(folder), cfg)
+    manifest = read_manifest(folder, desk.seal)
+    rows = [one for one in _standing(folder, manifest, desk.seal) if names is None or one.row.name in names]
+    shown = [one for one in rows if one.status in ("pending", "stale", "undone")]
+    return "".join(_row_diff(one, folder) if _may_show(one.row, manifest, desk) else _unshown(one.row) for one in shown)
 
 
 def staged_skills(night: str | Path, *, cfg: SleepConfig | None = None) -> list[dict[str, str]]:
@@ -163,6 +164,18 @@ def _fits(row: Row) -> bool:
         path = Path(row.live_realpath)
         return row.pinned and disk.real(row.live_path) == path and disk.hash_of(disk.look(path)) == row.live_sha256
     return False
+
+
+def _may_show(row: Row, manifest: Manifest, desk: Desk) -> bool:
+    """False for a file that somebody else's manifest names and that is no document in an allowed place."""
+    path = Path(row.live_realpath or row.live_path)
+    fits = path.suffix.lower() == ".md" and path.is_absolute() and disk.real(path) == path
+    return manifest.signed or (fits and not desk.allowed.problem(row))
+
+
+def _unshown(row: Row) -> str:
+    where = visible(row.live_realpath or row.live_path)
+    return f"# {where} is not shown: this night was not staged here, and that is no document in an allowed folder.\n"
 
 
 def _row_diff(one: StagedRow, folder: Path) -> str:

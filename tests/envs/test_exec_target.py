@@ -227,3 +227,6 @@ def test_an_environment_that_cannot_run_agents_refuses_them_up_front(
     with pytest.raises(ConfigError, match=r"env.name=jsonl cannot run a coding agent .* codex_exec .*is one") as caught:
         prepare(config)
     assert "\n" not in str(caught.value) and "cursor_exec" not in str(caught.value) and cli.calls == ()
+    monkeypatch.setattr(JsonlEnv, "agents_with", "env.mode=single")
+    with pytest.raises(ConfigError, match=r"set env.mode=single, or model.target_backend to one of"):
+        prepare(config)

@@ -42,6 +42,7 @@ class SpreadsheetBenchEnv(BenchmarkEnv):
     which cells are wrong and what it wrote there.
     """
 
+    agents_with = "env.mode=single"
     data_root: str = ""
     mode: str = "single"
     max_turns: int = 30

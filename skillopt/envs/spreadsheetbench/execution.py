@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
-import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,6 +16,7 @@ from skillopt.envs.spreadsheetbench.cases import Case, Task
 from skillopt.errors import DeadlineError
 from skillopt.utils.cancel import CancelToken
 from skillopt.utils.process import ProcessResult
+from skillopt.utils.removal import remove_tree, scratch_folder
 from skillopt.utils.sandbox import Limits, run_code, run_python
 
 INPUT, OUTPUT, SCRIPT = "input.xlsx", "output.xlsx", "solution.py"
@@ -66,8 +67,8 @@ class Workshop:
         self.task = task
         self.room = room
         self.cancel = cancel or CancelToken(room.item_seconds or None)
-        self._place = tempfile.TemporaryDirectory(prefix="skillopt-sheet-", ignore_cleanup_errors=True)
-        self._root = Path(self._place.name).resolve()
+        self._place = contextlib.ExitStack()
+        self._root = self._place.enter_context(scratch_folder("skillopt-sheet-"))
         self._kept = 0
 
     def __enter__(self) -> Workshop:
@@ -76,7 +77,7 @@ class Workshop:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._place.cleanup()
+        self._place.close()
 
     def time_left(self) -> float | None:
         """Seconds until no further turn or program may begin, or None without a limit."""
@@ -87,8 +88,7 @@ class Workshop:
         """An empty folder, always at the same place, that holds a copy of the case's input."""
         folder = self._root / "work"
         if folder.exists():
-            _open_up(folder)
-            shutil.rmtree(folder)
+            remove_tree(folder)
         folder.mkdir()
         shutil.copyfile(case.source, folder / INPUT)
         return folder
@@ -184,13 +184,3 @@ class _Slot:
 
     def __exit__(self, *_: object) -> None:
         self._shop.room.slots.release()
-
-
-def _open_up(folder: Path) -> None:
-    """Give back the rights to a folder and every folder below, so that they can be removed."""
-    folder.chmod(0o700)
-    for root, folders, _ in os.walk(folder):
-        for name in folders:
-            path = Path(root, name)
-            if not path.is_symlink():
-                path.chmod(0o700)

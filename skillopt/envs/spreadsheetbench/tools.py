@@ -51,7 +51,7 @@ class Tools:
         """The call in words, and what it gave. `arguments` is JSON text."""
         try:
             given = json.loads(arguments or "{}")
-        except ValueError:
+        except (ValueError, RecursionError):
             return f"{name} {arguments}", "error: the arguments are not JSON; call the tool again."
         wanted = {"bash": ("cmd",), "write_file": ("path", "content")}.get(name)
         if wanted is None:

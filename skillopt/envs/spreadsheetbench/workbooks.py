@@ -21,6 +21,7 @@ Tick = Callable[[], object]
 _PREVIEW_ROWS, _PREVIEW_COLUMNS, _PREVIEW_CELL, _PREVIEW_TEXT = 5, 20, 40, 20_000
 _LARGEST_UNPACKED = 256 * 1024**2  # bytes
 _MOST_CELLS = 5_000_000
+_MOST_TAGS = 8_000_000  # of one part; a million takes about two seconds to read, which nothing can interrupt
 _ROWS_A_TICK = 500
 _CONTENTS = "xl/workbook.xml"
 
@@ -147,8 +148,11 @@ def _open(path: Path, *, values: bool) -> Any:
         data = path.read_bytes()
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             unpacked = sum(entry.file_size for entry in archive.infolist())
-        if unpacked > _LARGEST_UNPACKED:
-            raise ValueError(f"{unpacked:,} bytes unpacked")
+            if unpacked > _LARGEST_UNPACKED:
+                raise ValueError(f"{unpacked:,} bytes unpacked")
+            tags = max((archive.read(entry).count(b"<") for entry in archive.infolist()), default=0)
+        if tags > _MOST_TAGS:
+            raise ValueError(f"{tags:,} tags in one part")
         return openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=values, keep_links=False)
     except Exception as error:
         raise _unreadable(path, error) from error

@@ -37,7 +37,8 @@ def stand_in(folder: Path, step: str) -> Path:
     return script
 
 
-@pytest.mark.parametrize("split", ["train", *(pytest.param(name, marks=pytest.mark.slow) for name in ("val", "test"))])
+@pytest.mark.slow
+@pytest.mark.parametrize("split", ["train", "val", "test"])
 def test_every_walkthrough_of_a_split_wins_in_the_real_game(split: str, games: Path) -> None:
     pool, token = SimulatorPool(1), CancelToken()
     pids = set()
@@ -57,6 +58,7 @@ def test_every_walkthrough_of_a_split_wins_in_the_real_game(split: str, games: P
     assert not any(alive(pid) for pid in pids)
 
 
+@pytest.mark.slow
 def test_the_same_actions_show_the_same(games: Path) -> None:
     game = games / samples.items()["train"][3]["gamefile"]
     seen = []

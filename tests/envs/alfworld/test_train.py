@@ -45,7 +45,7 @@ def player(games: Path) -> Callable[[Mapping[str, Any]], str]:
     return reply
 
 
-@pytest.mark.parametrize("items", [2, pytest.param(6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("items", [1, pytest.param(6, marks=pytest.mark.slow)])
 def test_an_epoch_on_the_sample_games_gains(
     games: Path, make_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch, items: int
 ) -> None:
@@ -57,7 +57,7 @@ def test_an_epoch_on_the_sample_games_gains(
         "data_root": games.name,
         "limit": items,
         "max_steps": 9,
-        "workers": 2,
+        "workers": min(items, 3),
         "task_type_field": None,
         "max_api_workers": 2,
         "exec_timeout": 120,

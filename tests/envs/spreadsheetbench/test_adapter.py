@@ -74,7 +74,7 @@ def test_single_is_one_reply_run_on_every_case(bench: Any, own_env: Callable[...
         (fenced("pass"), "output-not-found"),
         (fenced("open(OUTPUT_PATH, 'w').write('no zip')"), "eval-mismatch: output.xlsx: cannot be read"),
         (fenced(HEAD + "book.worksheets[0].title = 'Other'\n" + TAIL), "eval-mismatch: the output has no sheet"),
-        (fenced(WITH_FORMULA), "eval-mismatch"),
+        pytest.param(fenced(WITH_FORMULA), "eval-mismatch", marks=pytest.mark.slow),
         ("I would add the numbers up.", "exec-error: SyntaxError"),
     ],
 )
@@ -197,6 +197,7 @@ def test_what_is_finished_is_not_run_again(bench: Any, sample_env: Callable[...,
     assert run_items(env, env.all_items()[:2], "", bench.context(again)) == first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(SOLUTIONS))
 def test_right_programs_solve_the_samples(sample_env: Callable[..., Any], name: str) -> None:
     env = sample_env()

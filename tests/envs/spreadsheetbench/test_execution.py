@@ -60,6 +60,10 @@ def test_a_valid_program_runs_as_it_is(shop: Any, code: str) -> None:
         ("import os\nos.symlink(INPUT_PATH, OUTPUT_PATH)", "output-not-found"),
         ("import os\nos.mkfifo(OUTPUT_PATH)", "output-not-found"),
         ("import os\nos.mkdir(OUTPUT_PATH)", "output-not-found"),
+        (
+            "import os\nfor _ in range(30): os.mkdir('d' * 200), os.chdir('d' * 200)",
+            "exec-error: sandbox: ended: folders",
+        ),
     ],
 )
 def test_exit_code_and_a_new_plain_output_decide(shop: Any, code: str, reason: str) -> None:

@@ -94,6 +94,7 @@ def test_paths_inside_the_folder_are_fine(tools: Any) -> None:
     ("name", "arguments", "words"),
     [
         ("bash", "{broken", "not JSON"),
+        pytest.param("bash", "[" * 100_000, "not JSON", id="nested"),
         ("bash", "{}", "needs the text cmd"),
         ("bash", "[]", "needs the text cmd"),
         ("write_file", '{"path": "x"}', "needs the text path and content"),

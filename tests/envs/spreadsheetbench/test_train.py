@@ -18,7 +18,14 @@ def answer(system: str, user: str) -> str:
     return fenced(SOLUTIONS[kind_of(user)] if RULE in system else WITH_FORMULA)
 
 
-@pytest.mark.parametrize(("mode", "items"), [("single", 2), pytest.param("multi", 1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("mode", "items"),
+    [
+        ("single", 1),
+        pytest.param("single", 2, marks=pytest.mark.slow),
+        pytest.param("multi", 1, marks=pytest.mark.slow),
+    ],
+)
 def test_one_epoch_on_the_sample_data_gains(tmp_path: Path, mode: str, items: int) -> None:
     run = SampleRun(NAME, tmp_path / "run", target=answer, rule=RULE)
     trained = run.train(mode=mode, limit=items, **DATA)

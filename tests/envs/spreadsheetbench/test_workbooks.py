@@ -95,6 +95,16 @@ def test_what_is_no_workbook_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
         read_workbook(book, ())
 
 
+def test_a_workbook_that_would_be_read_for_minutes_is_refused(tmp_path: Path, book: Path) -> None:
+    bomb = tmp_path / "bomb.xlsx"
+    with zipfile.ZipFile(book) as source, zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as made:
+        for name in source.namelist():
+            made.writestr(name, source.read(name))
+        made.writestr("xl/sharedStrings.xml", b"<sst>" + b"<si><t/></si>" * 3_000_000 + b"</sst>")
+    with pytest.raises(DataError, match="9,000,002 tags in one part"):
+        preview(bomb)
+
+
 def test_a_sheet_with_broken_rows_is_refused(tmp_path: Path, book: Path) -> None:
     broken = tmp_path / "broken.xlsx"
     _rewrite(book, broken, lambda data: data[:-30])

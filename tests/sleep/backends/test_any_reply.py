@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from skillopt_sleep.backends import CallCache, HandoffBackend
 from skillopt_sleep.backends.faults import ProviderFault
+from skillopt_sleep.backends.judging import read_grade
 from skillopt_sleep.backends.reflecting import read_edits
 from skillopt_sleep.errors import CallFailed, PendingCalls
 from skillopt_sleep.types import TaskRecord
@@ -35,6 +35,24 @@ def test_a_reply_gives_edits_that_can_be_applied_and_never_more_than_allowed(rep
         assert edit.target == "memory"
         assert edit.content or (edit.op == "delete" and edit.anchor)
         assert edit.op != "replace" or edit.anchor
+
+
+NUMBERS = st.one_of(st.integers(), st.floats(), st.floats(-0.5, 1.5), st.text(alphabet="0123456789./%-e ", max_size=6))
+
+
+@given(st.one_of(VALUES, NUMBERS), st.booleans())
+def test_whatever_a_judge_says_is_a_grade_from_0_to_1_or_none(score: object, reason: bool) -> None:
+    reply = json.dumps({"score": score, **({"reason": "because"} if reason else {})})
+    try:
+        hard, soft, _ = read_grade(reply)
+    except CallFailed as error:
+        assert error.kind == "unparsed"
+        return
+    assert 0.0 <= soft <= 1.0
+    assert hard == float(soft >= 0.8)
+    assert not isinstance(score, bool)
+    if isinstance(score, (int, float)):
+        assert abs(soft - score) < 1e-5
 
 
 TASK = TaskRecord("t1", "/p", "Summarise the paper", reference_kind="rubric")

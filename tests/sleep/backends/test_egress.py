@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import stat
 import threading
@@ -28,6 +29,13 @@ def test_secrets_are_taken_out_before_anything_leaves(scripted: Any, task: MakeT
     backend.call(f"mine {KEY}", kind="mine")
     assert len(backend.sent) == 2
     assert not any(KEY in sent.prompt or "abcdef123456" in sent.prompt for sent in backend.sent)
+
+
+def test_a_tool_that_is_called_like_a_secret_is_not_sent(scripted: Any, task: MakeTask) -> None:
+    backend = scripted()
+    with pytest.raises(CallFailed, match="looks like a secret"):
+        backend.attempt_with_tools(task(), "", "", [KEY])
+    assert backend.sent == []
 
 
 def test_no_call_is_paid_for_twice_also_after_a_restart(scripted: Any, tmp_path: Path) -> None:
@@ -186,6 +194,35 @@ def test_the_provider_s_usage_counts_and_an_estimate_is_marked(scripted: Any, tm
     usage = [event["usage"]["estimated"] for event in read_events(tmp_path / "e.jsonl")]
     assert usage == [False, True]
     assert backend.tokens_estimated
+
+
+def test_an_answer_without_a_text_is_paid_for_and_counts(scripted: Any) -> None:
+    told = ProviderFault("thinking to the limit", kind="empty", tokens=8_000)
+    backend = scripted(told, meter=Meter(max_tokens=20_000))
+    with pytest.raises(BudgetSpent):
+        for number in range(10):
+            with contextlib.suppress(CallFailed):
+                backend.call(f"q{number}")
+    assert backend.meter.tokens == backend.tokens_used() == 16_000
+    silent = scripted(Reply(" "), meter=Meter())
+    silent.tries = 1
+    with pytest.raises(CallFailed):
+        silent.call("a" * 40)
+    assert silent.meter.tokens == 10 + 1
+    refused = scripted(ProviderFault("no", kind="refused"))
+    with pytest.raises(CallFailed):
+        refused.call("a" * 40)
+    assert refused.meter.tokens == 10
+    assert refused.tokens_estimated
+
+
+def test_a_conversation_with_tools_counts_each_of_its_requests(scripted: Any, task: MakeTask) -> None:
+    backend = scripted(Reply("x", 10, 1, tools_called=("t",), requests=3), meter=Meter(max_calls=4))
+    backend.attempt_with_tools(task(), "", "", ["t"])
+    assert backend.meter.calls == 3
+    backend.call("one more")
+    with pytest.raises(BudgetSpent):
+        backend.call("and another")
 
 
 def test_tokens_of_a_thread_are_its_own(scripted: Any) -> None:

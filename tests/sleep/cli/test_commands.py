@@ -181,15 +181,11 @@ def test_a_damaged_state_is_set_aside_and_said(machine: Machine) -> None:
     assert list(machine.state_dir.glob("state.json.corrupt-*"))
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_cannot_be_written_stops_the_night_before_it_spends(
     machine: Machine, server: LoopbackServer
 ) -> None:
-    machine.project.chmod(0o555)
-    try:
-        assert machine.json("run", code=1)["error"] == "staging_refused"
-    finally:
-        machine.project.chmod(0o755)
+    (machine.project / ".skillopt-sleep").write_text("a file where the folder belongs")
+    assert machine.json("run", code=1)["error"] == "staging_refused"
     assert server.requests == []
 
 
@@ -382,6 +378,25 @@ def test_undo_after_an_edit_is_refused_with_the_difference(machine: Machine) -> 
     refused = machine.json("undo", code=2)
     assert refused["error"] == "undo_refused"
     assert "+my own later line" in refused["diff"]
+
+
+def test_uncommitted_changes_of_a_document_are_warned_of_and_an_adoption_can_be_committed(machine: Machine) -> None:
+    machine.configure(backend="mock", target_skill_path="skills/mine/SKILL.md")
+    skill = machine.project / "skills" / "mine" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("# Mine\n")
+    git = ["git", "-C", str(machine.project), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    for name, value in (("user.name", "a"), ("user.email", "a@b")):
+        subprocess.run([*git, "config", name, value], check=True)
+    subprocess.run([*git, "add", "--all"], check=True)
+    subprocess.run([*git, "commit", "--quiet", "--message", "first"], check=True)
+    skill.write_text("# Mine\n\nmy own change\n")
+    machine.json(*mock_night(machine))
+    document = machine.json("adopt", "--git-commit")
+    assert document["updated_paths"] == [str(skill)]
+    assert "not committed" in document["warnings"][0]
+    assert len(document["commits"]) == 1
 
 
 def test_recover_by_name(machine: Machine) -> None:

@@ -84,6 +84,17 @@ def test_calls_in_flight_hold_their_estimate_so_that_threads_cannot_pass_the_cap
     assert (meter.calls, meter.tokens) == (10, 1000)
 
 
+def test_what_a_kind_of_call_has_used_is_held_for_the_next_of_its_kind() -> None:
+    meter = Meter(max_tokens=1_000)
+    with meter.call("attempt", 10) as charge:
+        charge.tokens = 600
+    with pytest.raises(BudgetSpent, match="may take 600"), meter.call("attempt", 10):
+        raise AssertionError("not admitted")
+    with meter.call("judge", 10):
+        pass
+    assert meter.tokens == 610
+
+
 def test_a_resumed_night_goes_on_counting_where_it_stopped() -> None:
     clock = Clock()
     meter = Meter(clock=clock)

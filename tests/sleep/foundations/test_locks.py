@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from skillopt_sleep import locks
 from skillopt_sleep.errors import NightBusy
 from skillopt_sleep.locks import held, holder, night_lock, target_lock
 
@@ -122,3 +123,21 @@ def test_locks_lie_in_the_private_state_folder_and_nowhere_else(tmp_path: Path) 
             assert path.stat().st_mode & 0o077 == 0
             assert path.parent.stat().st_mode & 0o077 == 0
         assert "SKILL" not in other.path.name
+
+
+def test_who_waited_for_a_lock_file_that_was_removed_meanwhile_takes_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.lock"
+    really, removed = locks._try_lock, []
+
+    def lock_late(handle: int) -> bool:
+        if not removed:
+            removed.append(path.unlink())
+        return really(handle)
+
+    monkeypatch.setattr(locks, "_try_lock", lock_late)
+    with locks.FileLock(path, "x"):
+        assert path.exists()
+        with pytest.raises(NightBusy), locks.FileLock(path, "y"):
+            raise AssertionError("not taken twice")

@@ -42,6 +42,14 @@ TABLE = [
     ("?sv=1&sig=abcdefghij%3D&se=2", "?sv=1&sig=[REDACTED_SAS_SIG]&se=2"),
     ("AccountName=a;AccountKey=abc==;x=1", "AccountName=a;AccountKey=[REDACTED_STORAGE_KEY];x=1"),
     (f"a -----BEGIN RSA PRIVATE KEY-----\n{KEY}\n-----END RSA PRIVATE KEY----- b", "a [REDACTED_PRIVATE_KEY] b"),
+    ("cmd --password=hunter22 --user joe", "cmd --password=[REDACTED_DB_PASS] --user joe"),
+    ("curl -s -u joe:hunter2 https://x", "curl -s -u joe:[REDACTED] https://x"),
+    ("Set-Cookie: sid=abc; Path=/\nnext", "Set-Cookie: [REDACTED]\nnext"),
+    ("-H 'Cookie: a=1; b=2' x", "-H 'Cookie: [REDACTED]' x"),
+    ("key sk_live_" + "a1" * 10, "key [REDACTED]"),
+    ("dop_v1_" + "a1" * 12, "[REDACTED]"),
+    ("https://hooks.slack.com/services/T0/B0/" + "a1" * 12, "https://hooks.slack.com/services/[REDACTED]"),
+    ("passphrase: correct-horse", "passphrase: [REDACTED]"),
     ("postgres://joe:hunter2@db/x", "postgres://joe:[REDACTED]@db/x"),
 ]
 
@@ -63,6 +71,9 @@ def test_each_kind_leaves_its_marker_and_keeps_what_is_around(text: str, expecte
         "sig=short",
         '{"token": null, "tokens": 12}',
         "-----BEGIN PRIVATE KEY----- is how such a file begins",
+        "the cookie: one for each",
+        "docker run -u 1000:1000 image; git push -u origin:main",
+        "a--b--c and -x",
         "std::token::name and https://example.org/x?y=1",
         "",
     ],
@@ -112,7 +123,7 @@ def test_names_of_no_secrets(name: str) -> None:
     "piece",
     ["a", "-", "password", "password ", "password=", 'token="', "eyJa.", "-----BEGIN PRIVATE KEY-----", "://a:", "{",
      "\\", "Authorization: a ", " ", "a.b-c_", "=)", "token=[", "sk-", "api key\t", "\\\"", "Pwd='' ",
-     "token=\\\\'"],
+     "token=\\\\'", "a--", "--a", "curl -u a:", "curl ", "Cookie: a=1 ", "SG.", "set-cookie:"],
 )  # fmt: skip
 def test_hostile_text_takes_time_in_proportion_to_its_length(piece: str) -> None:
     text = piece * (100_000 // len(piece))
@@ -125,7 +136,7 @@ _PIECES = st.sampled_from(
     ["password", "=", ":", " ", "'", '"', "{", "}", "\\", "[REDACTED]", "sk-abcdefghijkl", "token", "\n", ";PWD=",
      "api key", "a1b2c3!", "Authorization", "Bearer ", "sig=", ")", "]", "[", "eyJa.b.c", "://u:p@h", ",",
      "-----BEGIN PRIVATE KEY-----",
-     "-----END PRIVATE KEY-----", "is ", "x"]
+     "-----END PRIVATE KEY-----", "is ", "x", "Cookie: ", "--", "curl -u a:", "sk_live_" + "a1" * 9]
 )  # fmt: skip
 
 

@@ -46,7 +46,14 @@ def test_hardly_any_line_is_in_a_block_that_stands_twice() -> None:
     files = [_lines(path) for path in FILES]
     windows = Counter(window for lines in files for window in _windows(lines))
     repeated = sum(
-        len({start + offset for start, one in enumerate(_windows(lines)) if windows[one] > 1 for offset in range(WINDOW)})
+        len(
+            {
+                start + offset
+                for start, one in enumerate(_windows(lines))
+                if windows[one] > 1
+                for offset in range(WINDOW)
+            }
+        )
         for lines in files
     )
     assert repeated / sum(map(len, files)) <= 0.02

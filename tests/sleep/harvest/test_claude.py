@@ -349,7 +349,7 @@ def test_c191_a_summary_is_no_prompt(root: Path) -> None:
     text = "This session is being continued from a previous conversation that ran out of context. Summary: ..."
     records = [
         {"type": "summary", "summary": "CSV export", "leafUuid": "x"},
-        *claude_lines([text], isCompactSummary=True),
+        *claude_lines(["What was done so far: an export to CSV."], isCompactSummary=True),
         *claude_lines([text]),
         *claude_lines(["Go on with the export"]),
     ]

@@ -80,3 +80,10 @@ def test_scores_lie_within_bounds(reference: str, response: str) -> None:
 def test_whole_words_never_give_more_than_the_loose_score(reference: str, response: str) -> None:
     if matches(reference, response, "span"):
         assert exact_score(reference, response) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "stated"), [("No way to know. Yes", ""), ("no, yes", ""), ("Yes, it is so.", "yes")]
+)
+def test_an_answer_that_says_both_states_neither(answer: str, stated: str) -> None:
+    assert [word for word in ("yes", "no") if matches(word, answer)] == [word for word in (stated,) if word]

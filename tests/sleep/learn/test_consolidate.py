@@ -230,6 +230,15 @@ def failing(*names: str, when: str = "", kind: Any = "transient") -> Any:
     return score
 
 
+def test_a_training_task_that_asks_what_a_held_out_one_asks_teaches_nothing() -> None:
+    same = [task("copy", intent="  Do the WORK v1 "), task("copy2", intent="do the work x")]
+    given = [*tasks(), *same, task("x", "test", intent="do the work x"), task("apart", intent="do the work v1")]
+    given[-1].context_excerpt = "of another kind"
+    result = consolidate(FakeBackend(holds(GOOD), proposing([GOOD])), given, "s", "m", evolve_memory=False)
+    assert result.accepted
+    assert result.gate_detail["left_out_of_training"] == ["copy", "copy2"]
+
+
 def test_a_failed_call_is_never_a_score() -> None:  # V3, V4
     result = learn(FakeBackend(failing("v0", "v1", "v2"), proposing([GOOD])), skill="mine")
     assert (result.gate_action, result.no_edits_reason) == ("inconclusive", "too_many_errors")
@@ -272,6 +281,21 @@ def test_a_passing_failure_is_tried_once_more() -> None:
 
     result = learn(FakeBackend(score, proposing([GOOD])))
     assert (result.accepted, result.n_errors) == (True, 0)
+
+
+def test_a_grade_that_could_not_be_read_is_asked_for_anew_and_not_taken_from_the_cache() -> None:
+    asked: list[str] = []
+
+    def score(task: TaskRecord, skill: str, memory: str) -> float:
+        asked.append(task.id)
+        if task.id == "v0" and asked.count("v0") == 1:
+            raise CallFailed("no grade", kind="unparsed")
+        return 0.5
+
+    backend = FakeBackend(score)
+    consolidate(backend, tasks(), "s", "m", evolve_memory=False)
+    v0 = [fresh for name, phase, fresh in backend.attempts if (name, phase) == ("v0", "baseline_val")]
+    assert v0 == [False, True]
 
 
 def test_what_no_later_call_can_mend_and_what_ends_a_night_is_raised() -> None:

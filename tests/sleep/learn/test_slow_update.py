@@ -20,6 +20,7 @@ from skillopt_sleep.learn import (
     slow_history,
     slow_note,
 )
+from skillopt_sleep.learn.block import LEARNED_END, LEARNED_START
 from skillopt_sleep.learn.slow_update import SLOW_END, SLOW_START, compare
 
 GUIDANCE = "- Read the whole request.\n- Say what was left out."
@@ -161,3 +162,10 @@ def test_the_night_learns_and_updates_slowly_in_one_go() -> None:
     history = SlowHistory(tuple(pair(f"t{n}", 0.0) for n in range(3)))
     result = consolidate(backend, tasks(), "# S\n", "", slow_history=history)
     assert (result.baseline_score, result.candidate_score, len(result.applied_edits)) == (0.0, 1.0, 2)
+
+
+def test_a_region_that_holds_the_learned_block_is_refused_and_not_written_over() -> None:
+    inside = f"{SLOW_START}\n{LEARNED_START}\n- a rule\n{LEARNED_END}\n{SLOW_END}\n"
+    for guidance in ("- a point", ""):
+        with pytest.raises(MalformedBlock, match="holds the learned block"):
+            replace_slow_field(inside, guidance)

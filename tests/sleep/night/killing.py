@@ -20,7 +20,11 @@ from typing import Any
 from sleep.night_world import Machine, persona, write_tasks
 from sleep.staging.killing import run as killed_run
 
+from skillopt_sleep import cli_adopt, cli_run
+from skillopt_sleep.backends import openai_api
 from skillopt_sleep.cli import main as command_line
+
+LOADED = (cli_adopt, cli_run, openai_api)  # once, before any child: what is killed is the command, not its start
 
 _TIMES = ("began", "started_at", "ended_at", "created", "ts", "staging", "last_began", "harvested_at", "last_harvest")
 

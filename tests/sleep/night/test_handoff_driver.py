@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -182,7 +181,6 @@ def test_a_dry_run_archives_nothing_and_its_answers_serve_the_run(machine: Machi
     assert machine.json("run", "--tasks-file", str(tasks))["accepted"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs no rights")
 def test_a_folder_that_cannot_be_archived_is_a_failure_document(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

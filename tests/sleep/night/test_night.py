@@ -444,3 +444,59 @@ def test_the_slow_update_compares_two_nights(machine: Machine) -> None:
     assert second["accepted"], second
     assert second["gate_detail"]["slow_update"]["status"] == "accepted"
     assert RULE in machine.state()["projects"][str(machine.project)]["slow_memory"]
+
+
+def stopped_while_staging(machine: Machine, monkeypatch: pytest.MonkeyPatch, error: BaseException, *words: str) -> None:
+    from skillopt_sleep.phases import ending
+
+    def stop(*_: Any, **__: Any) -> str:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ending.staging, "write_staging", stop)
+        assert machine.run(*words)[0] in (1, 130)
+
+
+def test_a_decided_night_is_carried_out_before_another_one_begins(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.configure(backend="mock")
+    first = ("run", "--tasks-file", str(write_tasks(machine.base / "t.json", persona())))
+    other = ("run", "--tasks-file", str(write_tasks(machine.base / "u.json", persona(10))))
+    stopped_while_staging(machine, monkeypatch, KeyboardInterrupt(), *first)
+    assert machine.nights() == []
+    done = machine.json(*other)
+    assert (done["night"], done["n_tasks"]) == (2, 10)
+    assert [(row["night"], row["n_tasks"]) for row in machine.state()["history"]] == [(1, 12), (2, 10)]
+    assert len(machine.nights()) == 2
+
+
+def test_a_full_disk_keeps_the_night_open(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(machine) as server:
+        stopped_while_staging(machine, monkeypatch, OSError(28, "No space left on device"), "run")
+        paid = len(server.requests)
+        assert machine.json("status")["interrupted_night"] == 1
+        done = machine.json("run")
+        assert (done["night"], done["accepted"]) == (1, True)
+        assert len(server.requests) == paid
+
+
+def test_nights_of_two_projects_never_share_a_number(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine.configure(backend="mock")
+    words = ("run", "--tasks-file", str(write_tasks(machine.base / "t.json", persona())))
+    stopped_while_staging(machine, monkeypatch, KeyboardInterrupt(), *words)
+    elsewhere = machine.base / "work" / "other"
+    elsewhere.mkdir()
+    assert machine.json(*words, "--project", str(elsewhere))["night"] == 2
+    assert machine.json(*words)["night"] == 1
+    assert machine.json(*words)["night"] == 3
+
+
+def test_a_damaged_journal_begins_the_night_anew(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine.configure(backend="mock")
+    words = ("run", "--tasks-file", str(write_tasks(machine.base / "t.json", persona())))
+    stopped_while_staging(machine, monkeypatch, KeyboardInterrupt(), *words)
+    (journal,) = machine.state_dir.glob("nights/*/night.json")
+    journal.write_text("{")
+    assert machine.json(*words)["night"] == 1
+    assert list(machine.state_dir.glob("nights/*/night.json")) == []

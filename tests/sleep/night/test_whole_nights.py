@@ -103,8 +103,8 @@ def test_preferences_reach_the_reflection_and_the_evidence(machine: Machine) -> 
         asked = [text for request in server.requests if kind_of(text := prompt_of(request.body)) == "reflect"]
     assert asked
     assert all(wish in text for text in asked)
-    told = [event for event in read_events(folder / "evidence.jsonl") if event["stage"] == "reflect"]
-    assert any(wish in str(event.get("prompt")) for event in told)
+    began = read_events(folder / "evidence.jsonl")[0]
+    assert (began["event"], began["config"]["preferences"]) == ("start", wish)
 
 
 def test_no_file_of_a_night_holds_a_key(machine: Machine) -> None:
@@ -117,13 +117,26 @@ def test_no_file_of_a_night_holds_a_key(machine: Machine) -> None:
 
 
 def test_an_error_that_repeats_the_key_shows_it_nowhere(machine: Machine) -> None:
-    faults = [status(401, body={"error": {"message": f"bad header Authorization: Bearer {KEY}"}})] * 60
+    faults = [status(401, body=json.dumps({"error": {"message": f"bad header Authorization: Bearer {KEY}"}}))] * 9
     with serving(machine, faults=faults):
         shown = [text for words in (["run"], ["run", "--json"], ["status"], ["status", "--json"])
                  for text in machine.run(*words)[1:]]  # fmt: skip
     assert any("401" in text for text in shown)
     assert not [text for text in shown if KEY in text]
     assert holding(machine, KEY) == []
+
+
+def test_tasks_of_other_projects_change_this_project_s_memory_in_no_way(machine: Machine) -> None:
+    """Also where the memory is all that may change."""
+    with serving(machine, evolve_skill=False):
+        alone = machine.json("dry-run")
+    assert {edit["target"] for edit in alone["edits"]} == {"memory"}
+    other = claude_lines(["Summarise the quarterly numbers of the bakery", "nope"], session="o1", project="/w/bakery")
+    write(machine.home / ".claude" / "projects" / "-w-bakery" / "o1.jsonl", other)
+    with serving(machine, evolve_skill=False, auto_adopt=True):
+        done = machine.json("run", "--scope", "all")
+    assert (done["n_sessions"], done["edits"], done["adopted"]) == (11, [], False)
+    assert RULE not in machine.memory.read_text()
 
 
 def test_reserved_tasks_are_scored_once_and_only_where_there_are_some(machine: Machine) -> None:
@@ -157,7 +170,12 @@ def test_text_survives_a_machine_that_is_not_set_to_utf_8(machine: Machine) -> N
                   ["adopt"], ["undo"]):  # fmt: skip
         done = subprocess.run(
             [sys.executable, *flags, "-m", "skillopt_sleep", words[0], "--project", str(machine.project), *words[1:]],
-            env={"PATH": os.environ["PATH"], **machine.environment, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"},
+            env={
+                "PATH": os.environ["PATH"],
+                **machine.environment,
+                "LC_ALL": "C",
+                "PYTHONCOERCECLOCALE": "0",
+            },
             cwd=ROOT,
             capture_output=True,
             check=False,

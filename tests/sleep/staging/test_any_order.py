@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -18,45 +17,65 @@ STEPS = st.lists(st.sampled_from(["stage", "adopt", "undo", "edit", "touch", "re
 
 @settings(max_examples=40, deadline=None)
 @given(steps=STEPS)
-def test_a_persons_words_outlive_every_order_of_steps(tmp_path_factory: pytest.TempPathFactory, steps: list[str]) -> None:
+def test_a_persons_words_outlive_every_order_of_steps(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[str]
+) -> None:
     fsync, os.fsync = os.fsync, lambda _: None  # the machine does not lose power here
     try:
-        _go_through(World(tmp_path_factory.mktemp("w")).fill(), steps)
+        Story(World(tmp_path_factory.mktemp("w")).fill()).go_through(steps)
     finally:
         os.fsync = fsync
 
 
-def _go_through(world: World, steps: list[str]) -> None:
-    own: list[str] = [world.memory.read_text("utf-8")]
-    stack: list[str] = []  # the texts that undoing comes back to
-    for number, step in enumerate(steps):
-        before = world.memory.read_bytes()
-        try:
-            if step == "stage":
-                world.stage(None, world.memory.read_text("utf-8") + f"- learned {number}\n")
-            elif step == "adopt":
-                night = staging.latest_pending(world.project, cfg=world.cfg)
-                if night and staging.adopt(night, cfg=world.cfg):
-                    stack.append(before.decode())
-            elif step == "undo":
-                staging.undo(world.project, cfg=world.cfg)
-                assert world.memory.read_text("utf-8") == stack.pop()
-            elif step == "edit":
-                own.append(f"mine {number}\n")
-                world.memory.write_text(world.memory.read_text("utf-8") + own[-1], "utf-8")
-            elif step == "touch":
-                os.utime(world.memory, (2e9, 2e9))
-            elif step == "reject":
-                night = staging.latest_pending(world.project, cfg=world.cfg)
-                if night:
-                    staging.reject(Path(night), cfg=world.cfg)
-            else:
-                staging.gc(world.project, keep=1, cfg=world.cfg)
-        except StagingError:
-            assert world.memory.read_bytes() == before
-        if step not in ("adopt", "undo", "edit"):
-            assert world.memory.read_bytes() == before
-        text = world.memory.read_text("utf-8")
-        assert all(words in text for words in own), steps[: number + 1]
-    assert not list(world.project.rglob(".adopt-transaction.json"))
-    assert not list(world.project.rglob(".tmp*"))
+class Story:
+    """One memory file. `own` are the person's words; `earlier` the texts that undoing comes back to."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.own = [self.text]
+        self.earlier: list[str] = []
+
+    @property
+    def text(self) -> str:
+        return self.world.memory.read_text("utf-8")
+
+    def go_through(self, steps: list[str]) -> None:
+        for number, step in enumerate(steps):
+            before = self.text
+            try:
+                getattr(self, step)(number)
+            except StagingError:
+                assert self.text == before
+            if step not in ("adopt", "undo", "edit"):
+                assert self.text == before
+            assert all(words in self.text for words in self.own), steps[: number + 1]
+        assert not list(self.world.project.rglob(".adopt-transaction.json"))
+        assert not list(self.world.project.rglob(".tmp*"))
+
+    def stage(self, number: int) -> None:
+        self.world.stage(None, self.text + f"- learned {number}\n")
+
+    def adopt(self, _: int) -> None:
+        before = self.text
+        night = staging.latest_pending(self.world.project, cfg=self.world.cfg)
+        if night and staging.adopt(night, cfg=self.world.cfg):
+            self.earlier.append(before)
+
+    def undo(self, _: int) -> None:
+        staging.undo(self.world.project, cfg=self.world.cfg)
+        assert self.text == self.earlier.pop()
+
+    def edit(self, number: int) -> None:
+        self.own.append(f"mine {number}\n")
+        self.world.memory.write_text(self.text + self.own[-1], "utf-8")
+
+    def touch(self, _: int) -> None:
+        os.utime(self.world.memory, (2e9, 2e9))
+
+    def reject(self, _: int) -> None:
+        night = staging.latest_pending(self.world.project, cfg=self.world.cfg)
+        if night:
+            staging.reject(night, cfg=self.world.cfg)
+
+    def gc(self, _: int) -> None:
+        staging.gc(self.world.project, keep=1, cfg=self.world.cfg)

@@ -13,6 +13,7 @@ from sleep.staging.staging_world import World
 
 from skillopt_sleep import staging
 from skillopt_sleep.errors import SleepError
+from skillopt_sleep.staging import disk
 
 _HASH = "0" * 64
 _ROW = {"proposed_file": "proposed_SKILL.md", "live_path": "/x/SKILL.md", "sha256": _HASH, "live_sha256": ""}
@@ -117,3 +118,34 @@ def test_a_lost_key_is_named_and_a_new_night_works(tmp_path: Path) -> None:
         staging.undo(world.project, cfg=world.cfg)
     assert staging.adopt(world.stage(memory="# Anew\n", skill=None), cfg=world.cfg) == [str(world.memory)]
     staging.undo(world.project, cfg=world.cfg)
+
+
+def test_a_foreign_manifest_cannot_make_diff_show_a_file_of_the_person(tmp_path: Path) -> None:
+    world = World(tmp_path).fill()
+    secret = world.write(world.home.parent / "credentials", "top secret words")
+    note = world.write(world.home.parent / "private.md", "top secret words")
+    night = world.stage()
+    for path in (secret, note, world.project / ".." / "private.md"):
+        row = {**_ROW, "live_path": str(path), "live_realpath": str(path), "live_sha256": _HASH}
+        (night / "manifest.json").write_text(json.dumps({**_GOOD, "legacy": {"skill": row}}), encoding="utf-8")
+        text = staging.diff(night, cfg=world.cfg)
+        assert "is not shown" in text
+        assert "top secret" not in text
+
+
+def test_an_edit_that_a_person_saves_while_the_new_text_is_flushed_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path).fill()
+    night = world.stage(skill=None)
+    flush = disk.write_temporary
+
+    def slow(temporary: Path, data: bytes, mode: int | None) -> None:
+        flush(temporary, data, mode)
+        if temporary.parent == world.project:
+            world.memory.write_text("saved just now", encoding="utf-8")
+
+    monkeypatch.setattr(disk, "write_temporary", slow)
+    with pytest.raises(SleepError):
+        staging.adopt(night, cfg=world.cfg)
+    assert world.memory.read_text("utf-8") == "saved just now"
