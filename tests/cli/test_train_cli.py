@@ -189,21 +189,22 @@ def _stored(root: Path) -> set[tuple[str, str]]:
     return kept
 
 
-def test_killed_at_ten_random_moments_it_ends_as_if_never_stopped(make_world: Callable[..., World]) -> None:
+@pytest.mark.parametrize("moments", [3, pytest.param(10, marks=pytest.mark.slow)])
+def test_killed_at_random_moments_it_ends_as_if_never_stopped(make_world: Callable[..., World], moments: int) -> None:
     world = make_world(latency=0.005)
     whole = world.root / "whole"
     assert run("--config", str(world.config(env={"out_root": str(whole)}))).returncode == 0
     total = len(world.server.requests)
-    path, moments = str(world.config()), random.Random(20)
+    path, chance = str(world.config()), random.Random(20)
     kills = 0
-    while kills < 10:
+    while kills < moments:
         asked, stored = len(world.server.requests), _stored(world.out_root)
-        more = moments.randint(3, total // 9)
+        more = chance.randint(3, total // 9)
         with subprocess.Popen(
             command("--config", path), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
         ) as process:
             _wait(partial(_reached, world, process, asked + more))
-            time.sleep(moments.random() * 0.02)
+            time.sleep(chance.random() * 0.02)
             process.kill()
         kills += 1
         assert not stored & {_identity(b) for b in _targets(world, asked)}
