@@ -12,7 +12,8 @@ from sleep.staging.staging_world import World
 from skillopt_sleep import staging
 from skillopt_sleep.errors import StagingError
 
-STEPS = st.lists(st.sampled_from(["stage", "adopt", "undo", "edit", "touch", "reject", "gc"]), max_size=12)
+PARTS = ("stage adopt", "stage", "adopt", "undo", "edit", "edit undo", "touch", "reject", "gc")
+STEPS = st.lists(st.sampled_from(PARTS), max_size=9).map(lambda parts: " ".join(parts).split())
 
 
 @settings(max_examples=40, deadline=None)

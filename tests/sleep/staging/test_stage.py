@@ -108,7 +108,7 @@ def test_c220_names_that_some_system_cannot_store_are_refused(world: World, name
     proposal = SkillProposal(name, "- rule\n", str(world.named("alpha")))
     with pytest.raises(StagingError) as refused:
         world.stage(skill_proposals=[proposal])
-    assert repr(name) in str(refused.value)
+    assert f"The skill name {name!r} cannot be staged" in str(refused.value)
     assert list(nights.folders(world.project)) == []
 
 
