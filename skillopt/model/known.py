@@ -10,6 +10,9 @@ from skillopt.model.limiter import EndpointLimiter, Limits
 from skillopt.model.replies import endpoint_of
 from skillopt.types import RoleConfig
 
+OUTAGE_CALLS = 20
+"""Calls in a row to one endpoint, each with all its attempts, that did not get through: it is down."""
+
 _OTHER_NAME = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
 
@@ -25,6 +28,7 @@ class Known:
         self._limiters: dict[str, EndpointLimiter] = {}
         self._dropped: dict[tuple[str, str], frozenset[str]] = {}
         self._first_model: dict[tuple[str, str], str] = {}
+        self._lost: dict[str, int] = {}
         self._notes: dict[str, None] = {}
         self._fatal: ModelError | None = None
 
@@ -55,6 +59,18 @@ class Known:
         for limiter in limiters:
             limiter.release()
         return first
+
+    def got_through(self, role: RoleConfig) -> None:
+        """A call to a role's endpoint was answered."""
+        with self._lock:
+            self._lost[endpoint_of(role)] = 0
+
+    def is_down(self, role: RoleConfig) -> bool:
+        """Count a call that did not get through; True when so many did not, one after the other."""
+        endpoint = endpoint_of(role)
+        with self._lock:
+            self._lost[endpoint] = self._lost.get(endpoint, 0) + 1
+            return self._lost[endpoint] >= OUTAGE_CALLS
 
     def limiter(self, role: RoleConfig) -> EndpointLimiter:
         """The limiter of a role's endpoint."""

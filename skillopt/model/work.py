@@ -22,6 +22,7 @@ from skillopt.errors import (
 )
 from skillopt.model import retry
 from skillopt.model.classify import UnreachableError, UnsupportedParameterError
+from skillopt.model.known import OUTAGE_CALLS
 from skillopt.model.registry import Backend, setting_hint
 from skillopt.model.replies import check_answer, refuse_unsupported, reply_key, settle, token_cap, with_sizes
 from skillopt.model.usage import UsageKey, cost_of
@@ -98,6 +99,7 @@ class Work:
             self.path.usage.keep(self.usage_key)
             raise
         self.path.usage.add_success(self.usage_key, time.monotonic() - started)
+        self.path.known.got_through(self.role)
         self._note(reply)
         return replace(reply, usage=replace(self._spent, calls=1))
 
@@ -233,6 +235,11 @@ class Work:
 
     def _failed(self, error: ModelError, seconds: float) -> None:
         self.path.usage.add_failure(self.usage_key, seconds, f"{_name(error)}: {error}")
+        if isinstance(error, TransientError) and self.path.known.is_down(self.role):
+            error = ModelSetupError(
+                f"{OUTAGE_CALLS} calls in a row did not get through; the last one: {error} "
+                "Run the same command again when the service is back; everything finished is kept."
+            )
         if error.fatal and not self.path.known.trip(error):
             return  # said already, by the call that met it first
         self._say("model_error", error=_name(error), message=str(error), fatal=error.fatal)

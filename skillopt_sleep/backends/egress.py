@@ -63,6 +63,10 @@ class PreviewedCall:
     tools: tuple[str, ...] = ()
 
 
+OUTAGE_CALLS = 5
+"""Failed calls in a row, each with all its attempts, that mean that the provider is down."""
+
+
 class NotSent(CallFailed):
     """A preview is on: the call was recorded and not made, so there is no answer."""
 
@@ -85,6 +89,7 @@ class Egress:
         self._here = threading.local()
         self._tokens = 0
         self._estimated = False
+        self._lost_in_a_row = 0
         self._memory = CallCache()
         self.last_error = ""
         self.preview: list[PreviewedCall] | None = None
@@ -180,11 +185,25 @@ class Egress:
             self._give_back(outgoing)
             self.last_error = str(error)
             self._log(outgoing, error=str(error), failure=error.kind)
+            self._raise_if_out(error)
             raise
         self.last_error = ""
+        self._lost_in_a_row = 0
         usage = {"prompt": used.prompt, "completion": used.completion, "estimated": used.estimated}
         self._log(outgoing, cache_hit=False, response=reply.text, error="", usage=usage)
         return reply
+
+    def _raise_if_out(self, error: CallFailed) -> None:
+        """After so many calls in a row that did not get through, the night stops instead of trying each of the rest."""
+        with self._lock:
+            self._lost_in_a_row = self._lost_in_a_row + 1 if error.kind == "transient" else 0
+            out = self._lost_in_a_row >= OUTAGE_CALLS
+        if out:
+            raise CallFailed(
+                f"{OUTAGE_CALLS} calls to {self._sender.name} in a row did not get through; the last one: {error} "
+                "Run the same command when it is back; what is paid for is kept.",
+                kind="setup",
+            ) from error
 
     def _attempts(self, outgoing: Outgoing) -> tuple[Reply, Spent]:
         """Make the call, again after a passing failure, each attempt admitted and counted on its own."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
@@ -542,3 +543,20 @@ def test_what_a_call_used_is_kept_also_when_the_run_ends_in_it(tmp_path: Path) -
         with pytest.raises(errors.ConfigError, match="cost is unknown"):
             ask(session)
     assert UsageTracker(prices, store).total.prompt_tokens == 7
+
+
+def test_a_service_that_is_down_for_good_ends_the_run_and_one_that_stumbles_does_not() -> None:
+    with LoopbackServer(faults=lambda number: None if number % 20 == 0 else status(503)) as server:
+        session = Session({"target": server.role()}, limits=Limits(retries=0))
+        for _ in range(60):
+            with contextlib.suppress(errors.TransientError):
+                session.ask("target", "", "x", stage="rollout")
+        assert len(server.requests) == 60
+    with LoopbackServer(faults=lambda _: status(503)) as server:
+        session = Session({"target": server.role()}, limits=Limits(retries=0))
+        for _ in range(20):
+            with pytest.raises(errors.TransientError):
+                session.ask("target", "", "x", stage="rollout")
+        with pytest.raises(errors.ModelSetupError, match="20 calls in a row did not get through.*HTTP 503"):
+            session.ask("target", "", "x", stage="rollout")
+        assert len(server.requests) == 20

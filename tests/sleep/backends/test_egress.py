@@ -78,6 +78,27 @@ def test_a_failed_call_raises_is_not_kept_and_is_made_again(scripted: Any) -> No
     assert backend.last_call_error == ""
 
 
+def test_a_provider_that_is_down_stops_the_night_and_one_that_stumbles_does_not(scripted: Any) -> None:
+    down = ProviderFault("no route", kind="transient")
+    stumbling = scripted(*[down] * 4, "fine", *[down] * 4, "fine")
+    stumbling.tries = 1
+    kinds = []
+    for number in range(10):
+        try:
+            kinds.append(stumbling.call(f"q{number}"))
+        except CallFailed as failure:
+            kinds.append(failure.kind)
+    assert kinds == [*["transient"] * 4, "fine", *["transient"] * 4, "fine"]
+    dead = scripted(*[down] * 9)
+    dead.tries = 1
+    for number in range(4):
+        with pytest.raises(CallFailed, match="no route"):
+            dead.call(f"q{number}")
+    with pytest.raises(CallFailed, match=r"5 calls to .* in a row did not get through; the last one: no route") as last:
+        dead.call("q5")
+    assert last.value.fatal
+
+
 def test_an_empty_answer_is_a_failure_and_never_an_answer(scripted: Any) -> None:
     backend = scripted(" \n")
     with pytest.raises(CallFailed) as failure:
