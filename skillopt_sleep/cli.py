@@ -7,11 +7,14 @@ first, 3 prompts of a handoff wait for answers.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from skillopt_sleep.cli_arguments import build_parser, wants_json
@@ -46,7 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = build_parser().parse_args(words)
         module, name = _WHERE[args.action]
-        code: int = getattr(importlib.import_module(f"skillopt_sleep.{module}"), name)(args)
+        with _term_as_interrupt():
+            code: int = getattr(importlib.import_module(f"skillopt_sleep.{module}"), name)(args)
         sys.stdout.flush()
         return code
     except SleepError as error:
@@ -67,6 +71,20 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         told = f"{type(error).__name__}: {error} (a fault of this program; {DEBUG_VARIABLE}=1 shows where)"
         return _failed("internal", told, 1, as_json=as_json)
+
+
+@contextlib.contextmanager
+def _term_as_interrupt() -> Iterator[None]:
+    """A machine that shuts down, or a timer that stops a night, says TERM: clean up and say so, as for Ctrl-C."""
+    alone = threading.current_thread() is threading.main_thread()
+    if not alone or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _failed(code: str, message: str, exit_code: int, *, as_json: bool, **more: Any) -> int:

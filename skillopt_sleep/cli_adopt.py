@@ -10,7 +10,7 @@ from skillopt_sleep.cli_arguments import overrides_of
 from skillopt_sleep.cli_output import line, lines, notice, print_json
 from skillopt_sleep.cli_status import recover_first
 from skillopt_sleep.config import SleepConfig, load_config
-from skillopt_sleep.staging import NoStaging
+from skillopt_sleep.staging import NightView, NoStaging, SelectionRefused
 
 
 def diff(args: argparse.Namespace) -> int:
@@ -31,9 +31,10 @@ def adopt(args: argparse.Namespace) -> int:
     config, night = _night(args)
     args.night = night
     chosen = staging.select(night, skills=args.skill, all_skills=args.all_skills, legacy=args.legacy, cfg=config)
-    rows = [
-        row for row in staging.view(night, cfg=config).pending if (row.kind == "managed") == (chosen.mode == "legacy")
-    ]
+    seen = staging.view(night, cfg=config)
+    if chosen.mode == "legacy" and not args.staging:
+        _refuse_turned_down(seen)
+    rows = [row for row in seen.pending if (row.kind == "managed") == (chosen.mode == "legacy")]
     wanted = [row for row in rows if row.kind == "managed" or row.name in chosen.names]
     warnings = staging.git_notices([row.live_realpath for row in wanted])
     for warning in warnings:
@@ -62,6 +63,15 @@ def adopt(args: argparse.Namespace) -> int:
     if changed:
         line("take it back with: skillopt-sleep undo")
     return 0
+
+
+def _refuse_turned_down(night: NightView) -> None:
+    """What a person has turned down is adopted only when they name the night."""
+    managed = [one.status for one in night.rows if one.row.kind == "managed"]
+    if managed and all(status == "rejected" for status in managed):
+        raise SelectionRefused(
+            f"{night.folder.name} was turned down; `skillopt-sleep adopt --staging {night.folder}` adopts it after all."
+        )
 
 
 def undo(args: argparse.Namespace) -> int:

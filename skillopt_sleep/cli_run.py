@@ -18,7 +18,7 @@ from skillopt_sleep.locks import night_lock
 from skillopt_sleep.mining import SplitMemory
 from skillopt_sleep.phases.plan import Plan, plan_night
 from skillopt_sleep.report import REASON_WORDS
-from skillopt_sleep.show import quoted, score_text
+from skillopt_sleep.show import quoted, scores_text
 from skillopt_sleep.state import SleepState
 from skillopt_sleep.tasks_file import is_reviewed, load_tasks_file
 from skillopt_sleep.types import CycleOutcome, EditRecord, TaskRecord
@@ -171,7 +171,7 @@ def _show_waiting(waiting: Waiting, *, as_json: bool) -> None:
 def _show(done: CycleOutcome, config: SleepConfig) -> None:
     report = done.report
     line(f"Night {report.night}: {report.n_sessions} sessions, {report.n_tasks} tasks, {report.status}")
-    scores = f"{score_text(report.baseline_score)} -> {score_text(report.candidate_score)}"
+    scores = scores_text(report.baseline_score, report.candidate_score, action=report.gate_action, status=report.status)
     accepted = "yes" if report.accepted else "no"
     line(f"held-out {scores} => {report.gate_action or 'no decision'} (accepted={accepted})")
     why = str(report.gate_detail.get("reason") or "") or REASON_WORDS.get(report.no_edits_reason, "")

@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from skillopt_sleep import staging
+from skillopt_sleep import paths, staging
+from skillopt_sleep.backends import HandoffFolder
 from skillopt_sleep.cli_arguments import overrides_of
 from skillopt_sleep.cli_output import line, notice, print_json, text_block
 from skillopt_sleep.config import SleepConfig, load_config
@@ -17,7 +18,7 @@ from skillopt_sleep.locks import holder, night_lock
 from skillopt_sleep.phases.ending import LAST_FAILURE
 from skillopt_sleep.phases.journal import read_journal
 from skillopt_sleep.schedule import last_night
-from skillopt_sleep.show import score_text
+from skillopt_sleep.show import scores_text
 from skillopt_sleep.staging import NightView
 from skillopt_sleep.state import SleepState
 
@@ -70,6 +71,7 @@ def _document(config: SleepConfig, state: SleepState) -> dict[str, Any]:
         "pending": [_pending(one) for one in waiting],
         "running": _running(config),
         "interrupted_night": journal.night if journal is not None else None,
+        "handoff_pending": _handoff(project) if journal is not None else None,
         "last_failure": state.note(project, LAST_FAILURE),
         "last_scheduled": _scheduled(project),
     }
@@ -101,6 +103,13 @@ def _running(config: SleepConfig) -> dict[str, Any] | None:
         return owner
 
 
+def _handoff(project: Path) -> dict[str, Any] | None:
+    """The prompts of a handoff that still have no answer; None when there are none."""
+    folder = HandoffFolder(paths.handoff_folder(project))
+    keys = folder.waiting()
+    return {"count": len(keys), "prompts": str(folder.prompts_file)} if keys else None
+
+
 def _scheduled(project: Path) -> dict[str, Any] | None:
     last = last_night(project)
     if last is None:
@@ -109,16 +118,17 @@ def _scheduled(project: Path) -> dict[str, Any] | None:
 
 
 def _show(document: dict[str, Any]) -> None:
-    line(f"project {document['project']}: {document['night']} nights (state: {document['state_path']})")
+    line(f"project {document['project']}: nights so far: {document['night']} (state: {document['state_path']})")
     for row in document["history_tail"]:
-        scores = f"{score_text(row.get('baseline'))} -> {score_text(row.get('candidate'))}"
+        action = row.get("gate_action", row.get("candidate") is not None)  # rows of older versions have none
+        scores = scores_text(row.get("baseline"), row.get("candidate"), action=action, status=row.get("status"))
         word = row.get("status") or ("accepted" if row.get("accepted") else "rejected")
         accepted = ", accepted" if row.get("accepted") else ""
         line(f"  night {row.get('night')}: {word}{accepted}, {row.get('n_tasks', 0)} tasks, {scores}")
     _show_trouble(document)
     for one in document["pending"]:
         held = f"; held for review: {'; '.join(one['held'])}" if one["held"] else ""
-        line(f"waits: {one['staging_dir']} ({', '.join(map(ascii, one['proposals']))}){held}")
+        line(f"waits: {', '.join(map(ascii, one['proposals']))} in {one['staging_dir']}{held}")
     if document["adopted_skills"]:
         line(f"adopted skills: {', '.join(map(ascii, document['adopted_skills']))}")
     _show_report(document["latest_staging"])
@@ -127,6 +137,9 @@ def _show(document: dict[str, Any]) -> None:
 def _show_trouble(document: dict[str, Any]) -> None:
     if document["running"]:
         line(f"a night is running (process {document['running']['pid']})")
+    elif document["handoff_pending"]:
+        asked = document["handoff_pending"]
+        line(f"night {document['interrupted_night']}: {asked['count']} prompts wait for an answer: {asked['prompts']}")
     elif document["interrupted_night"] is not None:
         line(f"night {document['interrupted_night']} was interrupted; `skillopt-sleep run` goes on with it")
     failure = document["last_failure"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from skillopt_sleep.config import SleepConfig
-from skillopt_sleep.show import DASH, prose, score_text, table_cell
+from skillopt_sleep.show import DASH, prose, score_text, scores_text, table_cell
 from skillopt_sleep.types import EditRecord, SkillGroupReport, SleepReport
 
 STATUS_WORDS = {
@@ -49,13 +49,14 @@ def render_report(report: SleepReport, config: SleepConfig, *, backend: str) -> 
 
 
 def _summary(report: SleepReport, config: SleepConfig, backend: str) -> str:
+    scores = scores_text(report.baseline_score, report.candidate_score, action=report.gate_action, status=report.status)
     rows = [
         ("Project", prose(report.project)),
-        ("Backend", f"{prose(backend)} (replay: {prose(config.get('replay_mode'))})"),
+        ("Backend", f"{prose(backend)}{_label(backend, str(config.get('replay_mode')))}"),
         ("Status", _status(report)),
         ("Sessions", str(report.n_sessions)),
         ("Tasks (replayed)", f"{report.n_tasks} ({report.n_replayed})"),
-        ("Held-out score", f"{score_text(report.baseline_score)} -> {score_text(report.candidate_score)}"),
+        ("Held-out score", scores),
         ("Gate", f"{prose(report.gate_action) or DASH} (accepted: {_yes(report.accepted)})"),
         ("No-regression rule", "on" if report.gate_no_regression else "off"),
         ("Results without a score", str(report.n_errors)),
@@ -67,6 +68,11 @@ def _summary(report: SleepReport, config: SleepConfig, backend: str) -> str:
     if reason:
         rows.append(("Why", prose(reason)))
     return "".join(f"- {name}: {value}\n" for name, value in rows)
+
+
+def _label(backend: str, label: str) -> str:
+    """The replay label, unless it is the built-in one and the night was no mock."""
+    return "" if label == "mock" and backend != "mock" else f" (replay: {prose(label)})"
 
 
 def _status(report: SleepReport) -> str:

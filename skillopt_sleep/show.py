@@ -53,6 +53,13 @@ def score_text(value: object) -> str:
     return f"{value:.3f}"
 
 
+def scores_text(before: object, after: object, *, action: object, status: object) -> str:
+    """The held-out scores of a night; `not measured` where its gate never decided, or calls that failed left none."""
+    if not action or status == "degraded":
+        return "not measured"
+    return f"{score_text(before)} -> {score_text(after)}"
+
+
 def quoted(name: object) -> str:
     """A name as quoted data in plain ASCII, which no terminal and no shell takes for anything else."""
     return ascii(plain_line(name))

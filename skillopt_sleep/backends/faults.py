@@ -88,7 +88,7 @@ def fault_from_status(
 ) -> ProviderFault:
     """The failure for an HTTP answer that is not 2xx. `who` was asked; `fix` mends its credentials, in words."""
     said = shown(_said(body), secrets)
-    detail = f"{who} answered HTTP {status}{': ' + said if said else ''}"
+    detail = _ended(f"{who} answered HTTP {status}{': ' + said if said else ''}")
     if says_no_credit(said) or status == 402:
         return ProviderFault(f"{detail} The account has no credit left; {fix}.", kind="auth", detail=said)
     if status in (401, 403) and not says_no_model(said):
@@ -118,7 +118,7 @@ def _refusal(status: int, said: str, detail: str) -> ProviderFault:
 def fault_from_words(words: str, who: str, *, fix: str, secrets: Iterable[str] = ()) -> ProviderFault:
     """The failure for what a program said when it failed. What nobody knows is taken for passing."""
     said = shown(words, secrets) or "nothing"
-    detail = f"{who} failed: {said}"
+    detail = _ended(f"{who} failed: {said}")
     if _USED_UP.search(said) or _NO_CREDIT.search(said) or says_no_credit(said):
         return ProviderFault(f"{detail} Nothing more can be asked of this account now.", kind="auth", detail=said)
     if _LIMITED.search(said):
@@ -189,6 +189,11 @@ def _said(body: str) -> str:
         words = [str(error[key]) for key in ("code", "type", "param", "message", "detail") if error.get(key)]
         return ": ".join(dict.fromkeys(words)) or body
     return error if isinstance(error, str) else body
+
+
+def _ended(words: str) -> str:
+    """Words with a full stop, so that another sentence can follow."""
+    return words if words.endswith((".", "!", "?", "…")) else words + "."
 
 
 def _sentence(words: str) -> str:

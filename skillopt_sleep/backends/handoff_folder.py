@@ -5,6 +5,7 @@
     PROMPTS.md         the same, for the session that answers
     digests.json       the sessions of this night, read once, redacted
     tasks.json         the tasks of this night, redacted
+    .gitignore         keeps the folder, and the archived one, out of git
 
 Folders are 0700 and files 0600.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,6 +28,7 @@ from skillopt_sleep.types import SessionDigest, TaskRecord
 
 FORMAT = "skillopt_sleep.handoff.v1"
 _PINS = "skillopt_sleep.pins.v1"
+_IGNORE = ".gitignore"
 _KEY = re.compile(r"[0-9a-f]{16}")
 _LONGEST_ANSWER = 1024 * 1024
 _INSTRUCTIONS = """\
@@ -71,11 +74,20 @@ class HandoffFolder:
         except (OSError, UnicodeDecodeError):
             return ""
 
+    def waiting(self) -> list[str]:
+        """Keys of the listed prompts that have no answer yet; [] without a list that can be read."""
+        try:
+            rows = json.loads(self.pending_file.read_bytes().decode("utf-8"))["pending"]
+            return [str(row["id"]) for row in rows if not self.answer(str(row["id"]))]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, UsageProblem):
+            return []
+
     def write_answer(self, key: str, text: str) -> Path:
         """Write an answer whole. Raises UsageProblem for a blank one."""
         if not text.strip():
             raise UsageProblem(f"The answer to prompt {key} is empty; write the answer's text.")
         path = self.answer_path(key)
+        self._hide()
         paths.write_private(path, text if text.endswith("\n") else text + "\n")
         return path
 
@@ -85,6 +97,7 @@ class HandoffFolder:
             for path in (self.pending_file, self.prompts_file):
                 path.unlink(missing_ok=True)
             return None
+        self._hide()
         paths.private_folder(self.answers)
         rows = [
             {
@@ -123,6 +136,8 @@ class HandoffFolder:
         for path in (self.digests_file, self.tasks_file):
             path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # only when nothing else is in it
+            if [path.name for path in self.root.iterdir()] == [_IGNORE]:
+                (self.root / _IGNORE).unlink()
             self.root.rmdir()
 
     def archive(self, night: int, *, clock: Callable[[], float] = time.time) -> Path | None:
@@ -145,6 +160,13 @@ class HandoffFolder:
                 "the folder away before the next one, which would take its answers for its own."
             ) from error
         return target
+
+    def _hide(self) -> None:
+        """Keep the folder out of git, as it holds words of sessions; the archived folder takes that along."""
+        paths.private_folder(self.root)
+        ignore = self.root / _IGNORE
+        if not os.path.lexists(ignore):
+            paths.write_private(ignore, "*\n")
 
     def _pin(self, path: Path, name: str, rows: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> None:
         value = {"format": _PINS, "pinned_at": int(time.time()), **about, name: list(rows)}

@@ -99,7 +99,7 @@ def _late(request: HttpRequest, seconds: float) -> ProviderFault:
 def _broken(request: HttpRequest, error: Exception) -> ProviderFault:
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     said = shown(str(reason), request.secrets) or type(reason).__name__
-    return ProviderFault(f"The connection to {request.who} failed: {said}", detail=said)
+    return ProviderFault(f"The connection to {request.who} failed: {said}.", detail=said)
 
 
 class _Cutter:

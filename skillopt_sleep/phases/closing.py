@@ -32,6 +32,8 @@ def decide(night: Night) -> dict[str, Any]:
     report.tokens_used, report.usage = _usage(night)
     report.ended_at = night.clock().isoformat(timespec="seconds")
     report.status = report.status or _status(night)
+    if night.seed is None and report.status == "inconclusive" and not _worked(night):
+        report.notes.append("The sessions of this night wait: the next one takes them together with new ones.")
     report.notes = list(dict.fromkeys(str(redact_secrets(note)) for note in report.notes))
     return _record(night)
 
@@ -76,9 +78,7 @@ def _status(night: Night) -> str:
 def _record(night: Night) -> dict[str, Any]:
     report, result = night.report, night.result
     staged = report.status != "no_tasks"
-    worked = report.status in ("completed", "inconclusive", "no_tasks") or (
-        report.status == "degraded" and report.accepted
-    )
+    worked = _worked(night)
     slow = night.trace.slow
     record = {
         "report": report.to_dict(),
@@ -99,6 +99,19 @@ def _record(night: Night) -> dict[str, Any]:
         "adopt": bool(night.config.get("auto_adopt")) and report.accepted,
     }
     return dict(json_safe(record))
+
+
+def _worked(night: Night) -> bool:
+    """Whether the night is done with its sessions. Too few to decide by wait for more, while there is room.
+
+    Answers that were paid for are kept with the sessions, so that waiting costs nothing.
+    """
+    report = night.report
+    if report.status != "inconclusive":
+        return report.status in ("completed", "no_tasks") or (report.status == "degraded" and report.accepted)
+    tasks = int(night.config.get("max_tasks_per_night"))
+    full = report.n_tasks >= tasks or report.n_sessions >= night.config.session_limit
+    return night.seed is not None or full
 
 
 def _changed(result: ConsolidationResult | None, name: str, before: str) -> str | None:

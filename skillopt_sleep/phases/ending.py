@@ -155,6 +155,8 @@ def tidy_up(night: Night, closing: dict[str, Any], *, adopted: bool) -> None:
     if handoff is not None and closing["stage"] and closing["worked"]:
         handoff.folder.archive(report.night)
     else:
+        if handoff is not None:
+            handoff.folder.write_pending({})  # every prompt of this night has its answer
         drop_pins(night)
     with contextlib.suppress(SleepError, OSError):  # old nights can be pruned another time
         staging.gc(night.project, keep=int(night.config.get("retention_nights")), cfg=night.config)

@@ -37,7 +37,6 @@ LOGGED = (
     *("max_tasks_per_night", "max_tokens_per_night", "max_calls_per_night", "gate_mode", "gate_metric", "gate_min_val"),
     *("gate_no_regression", "edit_budget", "dream_rollouts", "dream_factor", "recall_k", "evolve_skill", "seed"),
     "preferences",
-    "preferences",
 )
 
 

@@ -18,6 +18,7 @@ from skillopt_sleep.staging.manifest import Kind, Manifest, Row, read_manifest
 from skillopt_sleep.staging.problems import AdoptionRefused, SelectionRefused
 from skillopt_sleep.staging.receipts import FILES, Receipt, adopted_keys, read_receipts, receipt_bytes
 from skillopt_sleep.staging.recover import recover_night
+from skillopt_sleep.staging.rejected import rejected_keys
 from skillopt_sleep.staging.transaction import Change, Work, carry_out
 from skillopt_sleep.types import AdoptedSkill
 
@@ -31,7 +32,8 @@ def adopt(
 ) -> list[str]:
     """Adopt the managed pair of a night and return the paths that were written ([]: the night proposes nothing for it).
 
-    `auto`: nobody has looked, so a night that the gate did not accept, or that is held for review, is refused.
+    Of a pair of which one half was turned down, the other is adopted; one that was turned down whole is adopted after
+    all. `auto`: nobody has looked, so a night that the gate did not accept, or that is held for review, is refused.
     `trust_unsigned`: adopt a manifest that this installation cannot prove to be its own, from configured places only.
     `cfg`: the only source of allowed places; None: this person's configuration files. Raises AdoptionRefused,
     InvalidStaging or NightBusy before any write, AdoptionFailed after a roll back, StagingRecoveryError.
@@ -42,7 +44,8 @@ def adopt(
             raise AdoptionRefused(f"{manifest.night} was not accepted by the gate; it is never adopted unseen.")
         if auto and manifest.held:
             raise AdoptionRefused(f"{manifest.night} is held for review: {manifest.held[0]}.")
-        rows = manifest.managed
+        turned_down = rejected_keys(nights.check_night(night))
+        rows = [row for row in manifest.managed if row.key not in turned_down] or manifest.managed
         if rows and {row.key for row in rows} <= adopted_keys(receipts):
             raise AdoptionRefused(f"{manifest.night} was adopted already.")
         return rows

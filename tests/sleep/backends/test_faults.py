@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import sys
 import time
@@ -13,7 +14,7 @@ import pytest
 
 from skillopt_sleep.backends import transport
 from skillopt_sleep.backends.azure import Tokens
-from skillopt_sleep.backends.faults import asked_wait, asks_to_sign_in, fault_from_words, shown
+from skillopt_sleep.backends.faults import asked_wait, asks_to_sign_in, fault_from_status, fault_from_words, shown
 from skillopt_sleep.errors import CallFailed
 
 AZURE = "https://x.openai.azure.com/openai/deployments/m/chat/completions"
@@ -114,3 +115,10 @@ def test_a_server_that_never_shakes_hands_costs_no_more_than_the_time() -> None:
         with pytest.raises(CallFailed, match="did not answer"):
             transport.post(transport.HttpRequest(url, "it", b"{}", {}), seconds=0.3)
         assert time.monotonic() - begun < 2
+
+
+@pytest.mark.parametrize("said", ["Incorrect API key provided", "Incorrect API key provided.", ""])
+def test_what_the_provider_said_is_a_sentence_before_the_next_one(said: str) -> None:
+    fault = fault_from_status(401, {}, json.dumps({"error": {"message": said}}), "the endpoint", fix="check KEY")
+    assert str(fault).endswith(". Check KEY.")
+    assert ".." not in str(fault)

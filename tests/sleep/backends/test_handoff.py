@@ -159,6 +159,19 @@ def test_pins_come_back_redacted_and_can_be_dropped(place: Path, task: MakeTask)
     assert not place.exists()
 
 
+def test_git_does_not_see_the_words_of_sessions_in_the_folder_and_its_archive(place: Path) -> None:
+    backend = HandoffBackend(handoff_dir=str(place))
+    key = ask(backend)
+    folder = HandoffFolder(place)
+    assert folder.write_pending(backend.pending) is not None
+    assert folder.waiting() == [key]
+    folder.write_answer(key, "an answer")
+    assert folder.waiting() == []
+    archived = folder.archive(1)
+    assert archived is not None
+    assert (archived / ".gitignore").read_text() == "*\n"
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"format": "other"}', '{"format": "skillopt_sleep.pins.v1"}'])
 def test_a_broken_pin_is_told(place: Path, content: str) -> None:
     folder = HandoffFolder(place)

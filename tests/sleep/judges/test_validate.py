@@ -71,7 +71,7 @@ def test_an_invalid_pattern_is_an_error_with_its_reason() -> None:
 
 
 def test_an_unknown_operator_warns_and_is_an_error_when_strict() -> None:
-    assert one("containz", "x") == ([], ["check 1: unknown operator 'containz'; did you mean 'contains'?"])
+    assert one("containz", "x") == ([], ["check 1: unknown operator 'containz' (did you mean 'contains'?)"])
     assert one("containz", "x", strict=True)[0]
 
 

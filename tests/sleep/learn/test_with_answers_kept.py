@@ -74,7 +74,7 @@ def test_a_baseline_that_could_not_be_asked_is_not_kept_as_an_answer(tmp_path: P
 
     def away(outgoing: Outgoing, _: int) -> str:
         if broken and RULE not in outgoing.prompt:
-            raise ProviderFault("overloaded")
+            raise ProviderFault("overloaded", kind="rate")
         return "forty two"
 
     cache = CallCache(tmp_path / "calls.jsonl")

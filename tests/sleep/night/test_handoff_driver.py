@@ -209,3 +209,15 @@ def test_an_unreviewed_file_goes_to_no_handoff_either(machine: Machine) -> None:
     refused = machine.json("run", "--tasks-file", str(write_tasks(machine.base / "t.json", persona())), code=2)
     assert "reviewed" in refused["message"]
     assert not folder_of(machine).exists()
+
+
+def test_a_night_that_could_not_decide_keeps_its_answers_and_asks_nothing_twice(
+    make_machine: Callable[..., Machine],
+) -> None:
+    machine = make_machine(sessions_=4)
+    machine.configure(gate_min_val=5)
+    _, first = rounds(machine, "run", "--backend", "handoff", most=12)
+    assert first["status"] == "inconclusive"
+    assert sorted(path.name for path in folder_of(machine).iterdir()) == [".gitignore", "answers"]
+    again = machine.json("run", "--backend", "handoff")
+    assert (again["status"], again["n_sessions"]) == ("inconclusive", first["n_sessions"])

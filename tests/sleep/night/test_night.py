@@ -108,6 +108,26 @@ def test_a_tiny_holdout_cannot_decide(make_machine: Make) -> None:
     assert not list(machine.project.rglob("proposed_*.md"))
 
 
+def test_what_is_too_little_to_decide_by_waits_for_more_and_is_not_paid_for_again(make_machine: Make) -> None:
+    machine = make_machine(sessions_=4)
+    with serving(machine, gate_min_val=5, val_fraction=0.5) as server:
+        assert machine.json("run")["status"] == "inconclusive"
+        paid = len(server.requests)
+        second = machine.json("run")
+        assert (second["n_sessions"], second["status"], len(server.requests)) == (4, "inconclusive", paid)
+        sessions(machine.home, 20, project=str(machine.project), first=4)
+        third = machine.json("run")
+        assert (third["n_sessions"], third["accepted"]) == (24, True)
+        assert len(asked(server, "mine")) == 24
+
+
+def test_a_night_that_is_full_does_not_wait_for_more(make_machine: Make) -> None:
+    machine = make_machine(sessions_=9)
+    with serving(machine, gate_min_val=8, max_sessions_per_night=6):
+        assert machine.json("run")["status"] == "inconclusive"
+        assert machine.json("run")["n_sessions"] == 3
+
+
 def test_a_night_without_sessions_has_no_staging_and_keeps_its_evidence(make_machine: Make) -> None:
     machine = make_machine(sessions_=0)
     with serving(machine) as server:

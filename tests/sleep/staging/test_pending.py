@@ -136,6 +136,16 @@ def test_c227_a_proposal_can_be_turned_down(world: World) -> None:
         staging.reject(night, ["other"], cfg=world.cfg)
 
 
+def test_what_was_turned_down_of_a_pair_is_not_adopted_with_the_other_half(world: World) -> None:
+    night = world.stage()
+    before = world.memory.read_bytes()
+    staging.reject(night, ["memory"], cfg=world.cfg)
+    assert staging.adopt(night, cfg=world.cfg) == [str(world.skill)]
+    assert world.memory.read_bytes() == before
+    with pytest.raises(staging.AdoptionRefused, match="adopted already"):
+        staging.adopt(night, cfg=world.cfg)
+
+
 def test_adopting_after_all_takes_the_rejection_back(world: World) -> None:
     night = world.stage(None)
     staging.reject(night, cfg=world.cfg)
