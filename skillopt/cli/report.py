@@ -68,7 +68,7 @@ def spending_lines(summary: JsonObject) -> list[str]:
 
 def model_lines(summary: JsonObject) -> list[str]:
     """What the run found out about its models."""
-    return [f"Note: {plain(text)}" for text in summary.get("model_notes", ())]
+    return [f"Note: {plain(text)}" for name in ("model_notes", "notices") for text in summary.get(name, ())]
 
 
 def plan_report(plan: Plan) -> str:

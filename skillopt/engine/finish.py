@@ -13,7 +13,7 @@ import skillopt
 from skillopt.engine.accounts import spending
 from skillopt.engine.gating import counted, gate_score, next_share
 from skillopt.engine.kit import SELECTION, TEST, Kit
-from skillopt.engine.model_notes import note_models
+from skillopt.engine.model_notes import data_notes, note_models
 from skillopt.engine.setup import paid
 from skillopt.engine.state import Progress
 from skillopt.evaluation.evaluate import Evaluation, common_items, compare, write_buckets
@@ -169,7 +169,7 @@ def _epochs(history: Sequence[JsonObject]) -> list[JsonObject]:
 def _save(kit: Kit, summary: JsonObject) -> None:
     summary["usage"] = (kit.store.rollout_usage() + kit.store.reply_usage()).to_dict()
     summary |= spending(kit.session.usage)
-    summary["model_notes"] = note_models(kit)
+    summary["model_notes"], summary["notices"] = note_models(kit), data_notes(kit)
     costs = [cost_of(key, usage, kit.session.prices) for key, usage in paid(kit.config, kit.store)]
     summary["cost_usd"] = None if None in costs else math.fsum(cost for cost in costs if cost is not None)
     atomic_write_json(kit.folder.summary, summary)

@@ -1,4 +1,4 @@
-"""What a run found out about its models: kept in its `config.json` over all its processes, for who compares runs."""
+"""What a run found out about its models (kept in its `config.json` over all its processes) and about its data."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ def note_models(kit: Kit) -> list[str]:
     if notes != before:
         atomic_write_json(kit.folder.config, {**_config(kit.folder), _KEY: notes})
     return notes
+
+
+def data_notes(kit: Kit) -> list[str]:
+    """What the environment has to say about its data and this machine, such as code that runs without a room."""
+    return [str(text) for text in getattr(kit.adapter.get_dataloader(), "notices", ())]
 
 
 def _config(folder: RunDir) -> JsonObject:

@@ -9,7 +9,7 @@ from skillopt.config.run_config import RunConfig
 from skillopt.datasets.base import canonical_split
 from skillopt.engine import setup
 from skillopt.engine.accounts import spending
-from skillopt.engine.model_notes import note_models
+from skillopt.engine.model_notes import data_notes, note_models
 from skillopt.envs.base import EnvAdapter
 from skillopt.evaluation.evaluate import Evaluation, buckets, write_results
 from skillopt.scoring import compute_score
@@ -61,6 +61,7 @@ def score_skill(
             "usage": whole.usage.to_dict(),
             **spending(kit.session.usage),
             "model_notes": note_models(kit),
+            "notices": data_notes(kit),
         }
         atomic_write_json(kit.folder.root / "eval_summary.json", summary)
         return summary

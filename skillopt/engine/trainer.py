@@ -20,7 +20,7 @@ from skillopt.engine.extent import Extent, extent_of
 from skillopt.engine.finish import finish
 from skillopt.engine.gating import gate_score, next_share
 from skillopt.engine.kit import SELECTION, Kit
-from skillopt.engine.model_notes import note_models
+from skillopt.engine.model_notes import data_notes, note_models
 from skillopt.engine.notes import notes_folder
 from skillopt.engine.state import Progress, Saved, Standing, load_progress, save_progress
 from skillopt.engine.step import StepPlan, run_step
@@ -105,7 +105,7 @@ class _Run:
             resumed_from=None if saved is None else saved.state.last_completed_step,
         )
         self._tell_of_spent_gate(saved)
-        for text in getattr(self.kit.adapter.get_dataloader(), "notices", ()):
+        for text in data_notes(self.kit):
             self.kit.emit("notice", text=text)
 
     def _tell_of_spent_gate(self, saved: Saved | None) -> None:

@@ -104,3 +104,7 @@ def test_a_gain_is_over_the_items_that_both_skills_were_graded_on(make_world: Ca
     assert (summary["baseline_test_hard"], summary["test_hard"], summary["test_errors"]) == (0.166667, 1.0, 1)
     assert summary["test_delta_hard"] == summary["final_test_delta_hard"] == 0.909091
     assert summary["test_comparison"]["mean_difference"] == 0.909091
+
+
+def test_what_the_environment_has_to_say_stands_in_the_summary(world: World) -> None:
+    assert any("limit 4" in text for text in run(world, env={"limit": 4})["notices"])

@@ -557,6 +557,6 @@ def test_a_service_that_is_down_for_good_ends_the_run_and_one_that_stumbles_does
         for _ in range(20):
             with pytest.raises(errors.TransientError):
                 session.ask("target", "", "x", stage="rollout")
-        with pytest.raises(errors.ModelSetupError, match="20 calls in a row did not get through.*HTTP 503"):
+        with pytest.raises(errors.ModelSetupError, match=r"20 calls in a row did not get through.*HTTP 503"):
             session.ask("target", "", "x", stage="rollout")
         assert len(server.requests) == 20
