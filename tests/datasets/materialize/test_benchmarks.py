@@ -44,10 +44,11 @@ def test_searchqa_from_parquet_files(case: MakeCase, tmp_path: Path) -> None:
 
 
 def test_searchqa_from_what_datasets_keeps_on_disk(case: MakeCase, tmp_path: Path) -> None:
-    datasets = pytest.importorskip("datasets", reason="needs the extra datasets")
+    # Not `datasets` itself: without the package, that name is the folder of these tests.
+    arrow_dataset = pytest.importorskip("datasets.arrow_dataset", reason="needs the extra datasets")
     made = case("searchqa")
     made.ids(["k1"], ["k2"], [])
-    datasets.Dataset.from_list(trivia("k1", "k2")).save_to_disk(tmp_path / "kept")
+    arrow_dataset.Dataset.from_list(trivia("k1", "k2")).save_to_disk(tmp_path / "kept")
     made.make(tmp_path / "kept")
     assert made.split("train")[0]["answers"] == ["k1"]
 
