@@ -66,7 +66,7 @@ def test_only_sound_checks_survive_cleaning() -> None:
 def test_an_invalid_pattern_is_an_error_with_its_reason() -> None:
     errors, _ = one("regex", "(?i)foo|(?i)bar")
     assert len(errors) == 1
-    assert "flags" in errors[0]
+    assert "flags" in errors[0].lower()
     assert one("regex", "a" * 2000)[0]
 
 
