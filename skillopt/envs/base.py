@@ -249,6 +249,10 @@ class TaskEnv(EnvAdapter):
         reply = ask(messages)
         return self.result(item, self.answer(reply.text), messages, [spoken(reply)], chat)
 
+    def extras(self, item: Item, answer: str) -> Mapping[str, Any]:  # noqa: ARG002
+        """What the row of an item says besides, by name."""
+        return {}
+
     def result(
         self,
         item: Item,
@@ -279,7 +283,12 @@ class TaskEnv(EnvAdapter):
             target_user_prompt=_prompt_text(messages, "user"),
             trajectory=tuple(trajectory),
             usage=chat.usage,
-            extras={"finish_reason": chat.finish_reason, "model": chat.model, **self._traces(chat)},
+            extras={
+                "finish_reason": chat.finish_reason,
+                "model": chat.model,
+                **self._traces(chat),
+                **self.extras(item, answer),
+            },
         )
 
     def _grade(self, item: Item, answer: str) -> tuple[Score | None, str]:

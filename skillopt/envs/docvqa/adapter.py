@@ -135,9 +135,13 @@ class DocVQAEnv(BenchmarkEnv):
         reason = result.fail_reason
         if 0.0 < result.soft < 1.0 and reason.startswith("wrong_answer:"):
             reason = f"{_NEAR_MISS}{reason.removeprefix('wrong_answer')}"
+        return replace(result, fail_reason=reason)
+
+    def extras(self, item: Item, answer: str) -> Mapping[str, Any]:  # noqa: ARG002
+        """Names and hashes of the images, and `gold_answers`."""
+        pages = self.pages(item)
         images = {"image_paths": [page.name for page in pages], "image_hashes": [page.sha256 for page in pages]}
-        extras = {**result.extras, **images, "gold_answers": self.references(item)}
-        return replace(result, fail_reason=reason, extras=extras)
+        return {**images, "gold_answers": self.references(item)}
 
     def fingerprint(self) -> str:
         """Hash of the sources, the prompts, the scorer and the settings that can change a result."""

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from skillopt.datasets.base import SplitDataLoader
-from skillopt.envs.chat import Chat
 from skillopt.envs.jsonl.extract import Extractor, get_extractor
 from skillopt.envs.jsonl.template import Template
 from skillopt.envs.splits import SplitEnv
 from skillopt.errors import ConfigError, DataError
 from skillopt.scoring import Score, Scorer, get_scorer, scorer_fingerprint
-from skillopt.types import Item, JsonObject, RolloutResult, content_hash
+from skillopt.types import Item, JsonObject, content_hash
 from skillopt.utils.files import read_text
 
 QUESTION_FIELDS = ("question", "input", "prompt", "text", "query")
@@ -143,19 +142,10 @@ class JsonlEnv(SplitEnv):
     def _all_references(self) -> list[str]:
         return [reference for item in self.all_items() for reference in self.references(item)]
 
-    def result(
-        self,
-        item: Item,
-        answer: str,
-        messages: Sequence[Mapping[str, Any]],
-        turns: Sequence[Mapping[str, Any]],
-        chat: Chat,
-    ) -> RolloutResult:
-        """The scored result, with the list of accepted answers in `extras` where there are several."""
-        result = super().result(item, answer, messages, turns, chat)
+    def extras(self, item: Item, answer: str) -> Mapping[str, Any]:  # noqa: ARG002
+        """The list of accepted answers, where there are several."""
         accepted = self.references(item)
-        extras = {**result.extras, "references": accepted} if len(accepted) > 1 else result.extras
-        return replace(result, extras=extras)
+        return {"references": accepted} if len(accepted) > 1 else {}
 
     def fingerprint(self) -> str:
         """Hash of templates, fields, extraction, scorer and token limit."""

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 from skillopt.datasets.audit import audit_choices
 from skillopt.datasets.base import SplitDataLoader
 from skillopt.envs.answers import AnswerTag
 from skillopt.envs.benchmark import BenchmarkEnv, Row, headed, materialize_command
-from skillopt.envs.chat import Chat
 from skillopt.envs.livemathematicianbench.choices import MissingPartError, read_question
 from skillopt.envs.livemathematicianbench.loader import ChoiceLoader, own_id
 from skillopt.errors import DataError
 from skillopt.scoring import Score
 from skillopt.scoring.base import Mode
 from skillopt.scoring.labels import read_label, score_label
-from skillopt.types import Item, JsonObject, RolloutResult
+from skillopt.types import Item, JsonObject
 
 NO_TYPE = "math_mcq"
 """Task type of items without a theorem type."""
@@ -119,20 +118,12 @@ class LiveMathematicianBenchEnv(BenchmarkEnv):
         texts = [item.data["correct_choice"]["text"], self.text_of(item, "theorem"), self.text_of(item, "sketch")]
         return [text for text in texts if text.strip()]
 
-    def result(
-        self,
-        item: Item,
-        answer: str,
-        messages: Sequence[Mapping[str, Any]],
-        turns: Sequence[Mapping[str, Any]],
-        chat: Chat,
-    ) -> RolloutResult:
-        """The scored result, with label and text of the given and of the right choice in `extras`."""
-        result = super().result(item, answer, messages, turns, chat)
+    def extras(self, item: Item, answer: str) -> Mapping[str, Any]:
+        """Label and text of the given and of the right choice."""
         given, right = read_label(answer, labels_of(item), self._mode), item.data["correct_choice"]
         named = {"predicted_label": given.label, "predicted_text": given.text}
         wanted = {"correct_label": right["label"], "correct_text": right["text"]}
-        return replace(result, extras={**result.extras, **named, **wanted})
+        return {**named, **wanted}
 
     @property
     def _mode(self) -> Mode:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, cast
 
 from skillopt.datasets.readers import is_row_id
 from skillopt.envs.answers import AnswerTag
 from skillopt.envs.benchmark import BenchmarkEnv, Row, headed, materialize_command
-from skillopt.envs.chat import Chat
 from skillopt.envs.searchqa.context import shorten_context
 from skillopt.errors import DataError
 from skillopt.scoring import Score, get_scorer
 from skillopt.scoring.base import Mode
 from skillopt.scoring.squad import squad_scores
-from skillopt.types import Item, JsonObject, RolloutResult
+from skillopt.types import Item, JsonObject
 
 
 @dataclass(eq=False)
@@ -96,18 +95,10 @@ class SearchQAEnv(BenchmarkEnv):
             raise DataError(f"item {item.id!r}: field 'answers' is {value!r}; expected a list of texts.")
         return [answer for answer in answers if answer.strip()]
 
-    def result(
-        self,
-        item: Item,
-        answer: str,
-        messages: Sequence[Mapping[str, Any]],
-        turns: Sequence[Mapping[str, Any]],
-        chat: Chat,
-    ) -> RolloutResult:
-        """The scored result, with `em`, `f1`, `sub_em` and `gold_answers` in `extras`."""
-        result = super().result(item, answer, messages, turns, chat)
+    def extras(self, item: Item, answer: str) -> Mapping[str, Any]:
+        """`em`, `f1`, `sub_em` and `gold_answers`."""
         scores = asdict(squad_scores(answer, self._golds(item), cast(Mode, self.scoring)))
-        return replace(result, extras={**result.extras, **scores, "gold_answers": self.references(item)})
+        return {**scores, "gold_answers": self.references(item)}
 
     def _golds(self, item: Item) -> Sequence[str]:
         """What an answer is compared with: as it is in the data for `paper`, which reads a text letter by letter."""
