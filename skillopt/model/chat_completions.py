@@ -151,7 +151,7 @@ def post_json(
     except (TypeError, ValueError, RecursionError) as error:
         raise BadRequestError(f"The request for {where.short} cannot be written as JSON: {error}.") from None
     pool = ctx.resources.get("http", HttpPool)
-    request = HttpRequest(url, body, where, key, key_header)
+    request = HttpRequest(url, body, where, key, key_header, "Bearer" if key_header == "Authorization" else "")
     answer = pool.post(request, timeout=ctx.timeout, cancel=ctx.cancel)
     if not 200 <= answer.status < 300:
         raise _about_this(error_from_status(answer.status, answer.headers, answer.text, where), payload)

@@ -39,25 +39,20 @@ _CHUNK = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A JSON POST. `key` goes into the header `key_header`, nowhere else; an empty key sends no such header.
-
-    `Authorization` says `Bearer <key>`, or the key itself if that names its scheme (`Basic …`); any other header
-    (`api-key`) holds the key itself.
-    """
+    """A JSON POST. The header `key_header` says `<scheme> <key>`, or the key alone; without a key there is none."""
 
     url: str
     body: bytes = field(repr=False)
     where: Where = field(repr=False)
     key: str = field(default="", repr=False)
     key_header: str = "Authorization"
+    scheme: str = "Bearer"
 
     @property
     def headers(self) -> dict[str, str]:
         """The headers that are this request's own."""
         length = {"Content-Length": str(len(self.body))}
-        names_scheme = " " in self.key
-        bearer = "Bearer " if self.key_header.lower() == "authorization" and not names_scheme else ""
-        return {**length, self.key_header: f"{bearer}{self.key}"} if self.key else length
+        return {**length, self.key_header: f"{self.scheme} {self.key}".lstrip()} if self.key else length
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,8 +82,11 @@ def check_address(url: str) -> str:
     return url.strip()
 
 
-def credentials_of(name: str) -> str:
-    """What stands in the variable `name`. Raises ConfigError when it is not set or no header can hold it."""
+def credentials_of(name: str) -> tuple[str, str]:
+    """Scheme and token in the variable `name`; a token without a scheme is of the scheme `Bearer`.
+
+    Raises ConfigError when the variable is not set or no header can hold it.
+    """
     value = os.environ.get(name, "").strip()
     if not name or not value:
         raise ConfigError(
@@ -92,7 +95,8 @@ def credentials_of(name: str) -> str:
         )
     if not re.fullmatch(r"[ -~]+", value):
         raise ConfigError(f"The variable {name} holds a character that no Authorization header can hold.")
-    return value
+    scheme, _, token = value.rpartition(" ")
+    return scheme or "Bearer", token
 
 
 class SearchService:
@@ -102,7 +106,7 @@ class SearchService:
         self._url = check_address(url)
         self._auth_env, self._provider, self._max_results = auth_env, provider, max_results
         self._timeout = timeout
-        self._key = credentials_of(auth_env)
+        self._scheme, self._token = credentials_of(auth_env)
         self._lock = threading.Lock()
         self._pool: HttpPool | None = None
 
@@ -129,7 +133,7 @@ class SearchService:
         where = Where("search", self._provider, shown_url(self._url), f"the variable {self._auth_env}", self._secrets)
         body = {"query": query, "max_num_results": self._max_results, "provider": self._provider}
         data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        request = HttpRequest(self._url, data, where, self._key)
+        request = HttpRequest(self._url, data, where, self._token, scheme=self._scheme)
         try:
             answer = self._connections().post(request, timeout=self._timeout, cancel=cancel)
         except DeadlineError:
@@ -149,7 +153,8 @@ class SearchService:
 
     @property
     def _secrets(self) -> tuple[str, ...]:
-        return tuple(part for part in (self._key, self._key.rsplit(" ", 1)[-1]) if len(part) >= _SHORTEST_SECRET)
+        parts = (f"{self._scheme} {self._token}", self._token)
+        return tuple(part for part in parts if len(part) >= _SHORTEST_SECRET)
 
     def _connections(self) -> HttpPool:
         from skillopt.model.transport_http import HttpPool
