@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skillopt.datasets.materialize.games import DATA_VARIABLE, games_root
 from skillopt.datasets.samples.alfworld import GAMES_FOLDER
 from skillopt.envs.alfworld import games
 from skillopt.envs.alfworld.episode import Episode
@@ -52,7 +53,7 @@ class AlfworldEnv(BenchmarkEnv):
         for name in ("max_steps", "workers", "max_api_workers"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"env.{name} is {getattr(self, name)}; expected 1 or more.")
-        self._root = games.data_root(self.data_root)
+        self._root = games_root(self.data_root)
         self._pool = SimulatorPool(self.workers)
         self._calls = Seats(self.max_api_workers)
         weakref.finalize(self, self._pool.close)
@@ -146,7 +147,7 @@ class AlfworldEnv(BenchmarkEnv):
         fix = (
             "run: skillopt data samples alfworld"
             if name.startswith(f"{GAMES_FOLDER}/")
-            else f"run alfworld-download and set {games.DATA_VARIABLE} (or env.data_root) to the folder it filled"
+            else f"run alfworld-download and set {DATA_VARIABLE} (or env.data_root) to the folder it filled"
         )
         raise DataError(
             f"{len(missing)} of {len(items)} game files are missing, e.g. {name!r} of item {missing[0].id!r} "

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from skillopt.datasets.materialize.games import DATA_VARIABLE, USUAL_ROOT
 from skillopt.errors import DataError, SkillOptError
 from skillopt.types import Item
 from skillopt.utils.files import read_text
@@ -23,18 +24,10 @@ TASK_TYPES = (
 )
 OTHER = "other"
 SUFFIX = ".tw-pddl"
-DATA_VARIABLE = "ALFWORLD_DATA"
-USUAL_ROOT = "~/.cache/alfworld"
 
 _SHORT_NAMES = {"pick_and_place": "pick_and_place_simple"}
 _DESCRIPTIONS = 3
 _STEPS = 12
-
-
-def data_root(setting: str = "") -> Path:
-    """The folder that relative game files are in: `setting`, else $ALFWORLD_DATA, else where `alfworld-download` puts
-    them."""
-    return Path(setting or os.environ.get(DATA_VARIABLE) or USUAL_ROOT).expanduser()
 
 
 def game_path(item: Item, root: Path) -> Path:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from skillopt.datasets.materialize.games import games_root
 from skillopt.envs.alfworld import games
 from skillopt.errors import DataError
 from skillopt.types import Item
@@ -20,11 +21,11 @@ def item(gamefile: Any, item_id: str = "train:0000") -> Item:
 def test_relative_files_are_in_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert games.game_path(item("a/game.tw-pddl"), tmp_path) == tmp_path / "a/game.tw-pddl"
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path / "d"))
-    assert games.data_root() == tmp_path / "d"
-    assert games.data_root(str(tmp_path)) == tmp_path
+    assert games_root() == tmp_path / "d"
+    assert games_root(str(tmp_path)) == tmp_path
     monkeypatch.delenv("ALFWORLD_DATA")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert games.data_root() == tmp_path / ".cache/alfworld"
+    assert games_root() == tmp_path / ".cache/alfworld"
 
 
 def test_home_variables_and_absolute_paths_are_the_persons_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
