@@ -26,7 +26,6 @@ MODULES = (
     "utils/json_reply.py",
     "utils/json_scan.py",
     "utils/parallel.py",
-    "utils/piped_process.py",
     "utils/process.py",
     "utils/process_family.py",
     "utils/process_watch.py",

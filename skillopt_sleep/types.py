@@ -13,13 +13,10 @@ from typing import Any, ClassVar, Literal
 from skillopt_sleep.records import Record
 
 Outcome = Literal["success", "fail", "mixed", "unknown"]
-ReferenceKind = Literal["exact", "rubric", "rule", "answer", "none"]
-Split = Literal["train", "val", "test"]
 Verdict = Literal["accept", "reject", "inconclusive"]
 GateAction = Literal[
     "accept_new_best", "accept", "reject", "reject_unverified", "inconclusive", "greedy_applied", "greedy_noop", ""
 ]
-NightStatus = Literal["", "completed", "no_tasks", "degraded", "budget_spent", "failed"]
 
 
 @dataclass(slots=True)

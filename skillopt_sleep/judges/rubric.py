@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from skillopt_sleep.errors import CallFailed
 from skillopt_sleep.judges.rule import score_rule_judge
@@ -16,14 +16,6 @@ from skillopt_sleep.show import clip
 from skillopt_sleep.types import TaskRecord
 
 _ROUNDING = 1e-6
-
-
-class Judge(Protocol):
-    """The part of a backend that grades."""
-
-    def judge(self, task: TaskRecord, response: str) -> tuple[float, float, str]:
-        """(hard, soft, rationale) of an answer."""
-        ...
 
 
 def grade(

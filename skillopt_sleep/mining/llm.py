@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from skillopt_sleep.errors import CallFailed, PendingCalls
@@ -21,8 +21,6 @@ _PROMPTS, _PROMPT_CHARS = 6, 240
 _FINAL_CHARS = 400
 _SIGNALS = 6
 _OBJECTS = 3
-
-Miner = Callable[[Sequence[SessionDigest]], list[TaskRecord]]
 
 
 def make_llm_miner(backend: Any, *, max_sessions: int = 20, max_tasks: int = 40) -> LlmMiner:

@@ -14,7 +14,6 @@ from pathlib import Path
 from skillopt_sleep.errors import StagingError
 
 SKILL_FILE = "SKILL.md"
-MEMORY_FILE = "CLAUDE.md"
 _MAX_NAME_BYTES = 150
 _FORBIDDEN = set(':*?"<>|')
 _RESERVED = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])\s*(\.|$)", re.IGNORECASE)
