@@ -1,7 +1,7 @@
 """What the backends that run a command line as a chat model have in common: one run, its faults, its lines of JSON.
 
 where = cli_where(role, model, program, credentials, env)
-with work_folder("skillopt_tool_") as folder:
+with scratch_folder("skillopt_tool_") as folder:
     result = run_cli([program, "-p"], stdin=prompt, folder=folder, env=env, where=where, ctx=ctx, setting="TOOL_PATH")
     if result.code:
         raise error_from_words(result.stderr or result.stdout, where)
@@ -33,7 +33,6 @@ from skillopt.model.values import CallContext
 from skillopt.types import JsonObject, RoleConfig, Usage
 from skillopt.utils.process import ProcessResult, run_process
 from skillopt.utils.redact import hide_in_addresses, is_secret_name
-from skillopt.utils.removal import scratch_folder
 
 _SHOWN_CHARS = 600
 _NOTICE_CHARS = 160
@@ -69,13 +68,6 @@ def cli_where(role: RoleConfig, model: str, program: str, credentials: str, env:
     """What an error says about a call: `credentials` is how to sign in, in words; secrets are those of `env`."""
     secrets = tuple(value for name, value in env.items() if is_secret_name(name))
     return Where(role.role, model or "default", program, credentials, secrets)
-
-
-@contextlib.contextmanager
-def work_folder(prefix: str) -> Iterator[Path]:
-    """An empty temporary folder, removed at the end whatever happens."""
-    with scratch_folder(prefix) as folder:
-        yield folder
 
 
 def run_cli(

@@ -65,7 +65,7 @@ class Known:
         with self._lock:
             self._lost[endpoint_of(role)] = 0
 
-    def is_down(self, role: RoleConfig) -> bool:
+    def count_lost(self, role: RoleConfig) -> bool:
         """Count a call that did not get through; True when so many did not, one after the other."""
         endpoint = endpoint_of(role)
         with self._lock:

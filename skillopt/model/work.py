@@ -235,7 +235,7 @@ class Work:
 
     def _failed(self, error: ModelError, seconds: float) -> None:
         self.path.usage.add_failure(self.usage_key, seconds, f"{_name(error)}: {error}")
-        if isinstance(error, TransientError) and self.path.known.is_down(self.role):
+        if isinstance(error, TransientError) and self.path.known.count_lost(self.role):
             error = ModelSetupError(
                 f"{OUTAGE_CALLS} calls in a row did not get through; the last one: {error} "
                 "Run the same command again when the service is back; everything finished is kept."

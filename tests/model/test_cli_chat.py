@@ -6,8 +6,9 @@ import pytest
 
 from skillopt import errors
 from skillopt.model.classify import Where
-from skillopt.model.cli_chat import asks_to_sign_in, cli_where, error_from_words, json_events, work_folder
+from skillopt.model.cli_chat import asks_to_sign_in, cli_where, error_from_words, json_events
 from skillopt.types import RoleConfig
+from skillopt.utils.removal import scratch_folder
 
 WHERE = Where("target", "m", "tool", "Run `tool login`.", ("hidden-value",))
 
@@ -89,7 +90,7 @@ def test_secrets_of_the_environment_are_known() -> None:
 
 
 def test_a_work_folder_is_gone_whatever_happens() -> None:
-    with pytest.raises(KeyError), work_folder("skillopt_test_") as folder:
+    with pytest.raises(KeyError), scratch_folder("skillopt_test_") as folder:
         (folder / "file").write_text("x")
         raise KeyError
     assert not folder.exists()

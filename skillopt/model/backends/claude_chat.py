@@ -29,7 +29,6 @@ from skillopt.model.cli_chat import (
     not_signed_in,
     run_cli,
     shown_words,
-    work_folder,
 )
 from skillopt.model.registry import setting_hint
 from skillopt.model.replies import token_cap
@@ -37,6 +36,7 @@ from skillopt.model.transcript import Transcript, parse_structured, render, repl
 from skillopt.model.values import CallContext, ModelCall, ModelReply, usage_from_openai_usage
 from skillopt.types import JsonObject, RoleConfig, Usage
 from skillopt.utils.process import ProcessResult, child_environment
+from skillopt.utils.removal import scratch_folder
 
 FLAGS: Mapping[str, str] = MappingProxyType(
     {
@@ -125,7 +125,7 @@ def complete(call: ModelCall, role: RoleConfig, ctx: CallContext) -> ModelReply:
     env = environment(os.environ, reply_limit(call, role, ctx.cap_factor))
     program = str(role.settings.get("path") or "claude")
     where = cli_where(role, call.model or role.model, program, _SIGN_IN, env)
-    with work_folder("skillopt_claude_") as folder:
+    with scratch_folder("skillopt_claude_") as folder:
         result = run_cli(
             build_argv(call, role, transcript, folder),
             stdin=_write_inputs(transcript, folder),

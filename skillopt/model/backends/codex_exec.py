@@ -29,13 +29,13 @@ from skillopt.model.cli_chat import (
     not_signed_in,
     run_cli,
     shown_words,
-    work_folder,
 )
 from skillopt.model.registry import setting_hint
 from skillopt.model.transcript import parse_structured, render, reply_schema, wants_structure
 from skillopt.model.values import CallContext, ModelCall, ModelReply
 from skillopt.types import JsonObject, RoleConfig, Usage
 from skillopt.utils.process import ProcessResult, child_environment
+from skillopt.utils.removal import scratch_folder
 
 ENVIRONMENT = ("CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL")
 """What Codex is handed of this process's environment, besides what every program needs."""
@@ -90,7 +90,7 @@ def complete(call: ModelCall, role: RoleConfig, ctx: CallContext) -> ModelReply:
     sent = render(call)
     env = child_environment(*ENVIRONMENT)
     where = cli_where(role, call.model or role.model, "the Codex command line", _CREDENTIALS, env)
-    with work_folder("skillopt_codex_") as folder:
+    with scratch_folder("skillopt_codex_") as folder:
         work = folder / "work"
         work.mkdir()
         answer = folder / "last_message.txt"

@@ -32,13 +32,13 @@ from skillopt.model.cli_chat import (
     not_signed_in,
     run_cli,
     shown_words,
-    work_folder,
 )
 from skillopt.model.registry import setting_hint
 from skillopt.model.transcript import TEXT_PARTS, render
 from skillopt.model.values import CallContext, ModelCall, ModelReply
 from skillopt.types import JsonObject, RoleConfig
 from skillopt.utils.process import ProcessResult, child_environment
+from skillopt.utils.removal import scratch_folder
 
 ENVIRONMENT = (
     *("COPILOT_HOME", "COPILOT_MODEL", "COPILOT_OFFLINE"),
@@ -87,7 +87,7 @@ def complete(call: ModelCall, role: RoleConfig, ctx: CallContext) -> ModelReply:
     model = call.model or role.model
     where = cli_where(role, model, "the Copilot command line", _CREDENTIALS, env)
     argv, stdin = command(str(role.settings.get("path") or "copilot"), prompt, model, env)
-    with work_folder("skillopt_copilot_") as folder:
+    with scratch_folder("skillopt_copilot_") as folder:
         path_setting = setting_hint(role, "path")
         result = run_cli(argv, stdin=stdin, folder=folder, env=env, where=where, ctx=ctx, setting=path_setting)
     return read_reply(result, prompt, where)

@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from skillopt.model.backends import claude_chat as chat
-from skillopt.model.cli_chat import json_events
-from skillopt.model.harness.agent import UNKNOWN_USAGE, Agent, Command, Job
+from skillopt.model.harness.agent import Agent, Command, Job
 from skillopt.model.harness.runner import complete_with, refuse_sdk
 from skillopt.model.values import CallContext, ModelCall, ModelReply
-from skillopt.types import RoleConfig, Usage
+from skillopt.types import RoleConfig
 from skillopt.utils.process import ProcessResult
 
 ENVIRONMENT, CLOUD_ENVIRONMENT = chat.ENVIRONMENT, chat.CLOUD_ENVIRONMENT
@@ -107,12 +106,6 @@ def _sanitize(output: str) -> str:
     return output
 
 
-def _used(result: ProcessResult) -> Usage:
-    """What a failed run says that it used."""
-    event = next((e for e in reversed(json_events(result.stdout)) if e.get("type") == "result"), None)
-    return chat.usage_of(event) if event else UNKNOWN_USAGE
-
-
 AGENT = Agent(
     title="the Claude Code command line",
     slug="claude",
@@ -122,5 +115,5 @@ AGENT = Agent(
     parse_result=parse_result,
     sanitize=_sanitize,
     check=refuse_sdk,
-    used=_used,
+    used=chat.used,
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from skillopt.config.agent_rows import wants_sdk
 from skillopt.errors import AgentError, ConfigError, DeadlineError, ModelError, ModelSetupError, UnsupportedCallError
-from skillopt.model.cli_chat import cli_where, shown_words, work_folder
+from skillopt.model.cli_chat import cli_where, counting, shown_words
 from skillopt.model.harness import artifacts
 from skillopt.model.harness.agent import Agent, AgentRun, Job, Status
 from skillopt.model.harness.prompt import build_prompt
@@ -17,6 +17,7 @@ from skillopt.model.values import AgentWork, CallContext, ModelCall, ModelReply
 from skillopt.types import RoleConfig
 from skillopt.utils.process import ProcessResult, run_process
 from skillopt.utils.redact import hide_in_addresses, redact
+from skillopt.utils.removal import scratch_folder
 
 TRACE_CHARS = 40_000
 _LAST_WORDS = 400
@@ -31,15 +32,14 @@ def complete_with(agent: Agent, call: ModelCall, role: RoleConfig, ctx: CallCont
     if workspace is None:
         raise UnsupportedCallError(f"Exec backends such as {role.backend} run in a workspace and answer no chat calls.")
     agent.check(role, workspace)
-    with work_folder("skillopt_agent_") as root:
+    with scratch_folder("skillopt_agent_") as root:
         job = _prepare(agent, call, workspace, role, ctx, root)
         run = _finished(job, attempt(agent, job, ctx), agent)
     if workspace.trace_dir is not None:
         artifacts.keep(workspace.trace_dir, agent.slug, run, ctx.silent_before + 1)
     if run.error is not None:
-        if ctx.spent is not None and run.usage.known:
-            ctx.spent(run.usage)
-        raise run.error
+        with counting(run.usage, ctx):
+            raise run.error
     return ModelReply(
         run.answer, run.finish_reason, run.usage, run.model, work=AgentWork(run.trace, run.summary, run.files)
     )
