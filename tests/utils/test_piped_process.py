@@ -130,4 +130,5 @@ def test_descriptors_and_threads_do_not_pile_up() -> None:
     for _ in range(3):
         with start() as child:
             child.ask("x", timeout=SOON)
-    assert (len(list(Path("/proc/self/fd").iterdir())), threading.active_count()) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before[0]
+    assert threading.active_count() <= before[1]

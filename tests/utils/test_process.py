@@ -272,4 +272,5 @@ def test_descriptors_and_threads_do_not_pile_up() -> None:
     until = time.monotonic() + 5
     while threading.active_count() > before[1] and time.monotonic() < until:
         time.sleep(0.01)
-    assert (len(list(Path("/proc/self/fd").iterdir())), threading.active_count()) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before[0]
+    assert threading.active_count() <= before[1]
