@@ -8,7 +8,7 @@ from pathlib import Path
 from skillopt_sleep import paths, staging
 from skillopt_sleep.cli_arguments import overrides_of
 from skillopt_sleep.cli_output import line, lines, notice, print_json
-from skillopt_sleep.cli_status import recover_first
+from skillopt_sleep.cli_status import nothing_staged, recover_first
 from skillopt_sleep.config import SleepConfig, load_config
 from skillopt_sleep.staging import NightView, NoStaging, SelectionRefused
 
@@ -126,5 +126,5 @@ def _night(args: argparse.Namespace) -> tuple[SleepConfig, str]:
         return config, str(paths.expand(args.staging))
     night = staging.latest_pending(config.project, cfg=config)
     if night is None:
-        raise NoStaging(f"{config.project}: nothing is staged here; `skillopt-sleep run` stages a night.")
+        raise NoStaging(f"{config.project}: {nothing_staged(config.project)}; `skillopt-sleep run` stages a night.")
     return config, night

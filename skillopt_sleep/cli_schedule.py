@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 
 from skillopt_sleep import schedule as scheduler
+from skillopt_sleep.backends import backend_for_config
 from skillopt_sleep.cli_arguments import overrides_of
 from skillopt_sleep.cli_output import line, notice, print_json
-from skillopt_sleep.config import load_config
+from skillopt_sleep.config import SleepConfig, load_config
 from skillopt_sleep.errors import SleepError
 
 _ENTRY_CHARS = 140
@@ -25,7 +26,17 @@ def schedule(args: argparse.Namespace) -> int:
         config=config,
         via=args.via,
     )
-    return _told(args, done=done, message=message)
+    problem = _problem(config) if done else ""
+    return _told(args, done=done, message=f"{message}\n{problem}" if problem else message)
+
+
+def _problem(config: SleepConfig) -> str:
+    """What would stop a night that began now: a program that is not there, a key that is not set."""
+    try:
+        backend_for_config(config)
+    except SleepError as error:
+        return f"As things are the night would stop: {error}"
+    return ""
 
 
 def unschedule(args: argparse.Namespace) -> int:

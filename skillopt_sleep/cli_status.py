@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -131,7 +132,7 @@ def _show(document: dict[str, Any]) -> None:
         line(f"waits: {', '.join(map(ascii, one['proposals']))} in {one['staging_dir']}{held}")
     if document["adopted_skills"]:
         line(f"adopted skills: {', '.join(map(ascii, document['adopted_skills']))}")
-    _show_report(document["latest_staging"])
+    _show_report(document["latest_staging"], document["project"])
 
 
 def _show_trouble(document: dict[str, Any]) -> None:
@@ -153,9 +154,16 @@ def _show_trouble(document: dict[str, Any]) -> None:
         line(f"the latest staging cannot be read: {document['staging_error']}")
 
 
-def _show_report(latest: str | None) -> None:
+def nothing_staged(project: str | Path) -> str:
+    """That a project has no night, and which folder above it has some."""
+    above = paths.project_above(project)
+    hint = f"; there are nights of {above}: pass --project {shlex.quote(str(above))}" if above is not None else ""
+    return f"nothing is staged here{hint}"
+
+
+def _show_report(latest: str | None, project: str) -> None:
     if latest is None:
-        line("nothing is staged")
+        line(nothing_staged(project))
         return
     line(f"latest staging: {latest}")
     with contextlib.suppress(OSError):

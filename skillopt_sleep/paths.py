@@ -45,6 +45,17 @@ def staging_root(project: str | Path) -> Path:
     return project_folder(project) / "staging"
 
 
+def project_above(project: str | Path) -> Path | None:
+    """The nearest folder above `project` that nights were staged in, below the person's own home; None: there is none.
+
+    A project that has such a folder itself is not looked past.
+    """
+    place, home = expand(project), expand("~")
+    if project_folder(place).is_dir():
+        return None
+    return next((one for one in place.parents if one != home and staging_root(one).is_dir()), None)
+
+
 def night_folder(state_dir: Path, project: str | Path) -> Path:
     """`<state>/nights/<project key>`: the journal and the paid calls of a project's night in progress."""
     return state_dir / "nights" / project_key(project)

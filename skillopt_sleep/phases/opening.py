@@ -27,6 +27,7 @@ from skillopt_sleep.phases.journal import (
     next_number,
     read_journal,
 )
+from skillopt_sleep.prompts import override_problem
 from skillopt_sleep.show import terminal_line
 from skillopt_sleep.staging.signing import load_seal
 from skillopt_sleep.state import SleepState
@@ -54,7 +55,7 @@ def open_night(
     """
     state = SleepState.load(config.state_path)
     given = [TaskRecord.from_dict(task.to_dict()) for task in seed] if seed is not None else None
-    notes: list[str] = [*config.notices, *state.notices]
+    notes: list[str] = [*config.notices, *state.notices, *filter(None, [override_problem()])]
     finished = _decided(config, dry_run=dry_run)
     skill, memory, evolve = _documents(config, notes, finished)
     model = backend if backend is not None else backend_for_config(config, checked=finished is None)

@@ -53,3 +53,24 @@ def test_a_night_that_is_told_to_end_cleans_up_and_says_so(machine: Machine) -> 
     assert (night.returncode, out) == (130, b"")
     assert b"Interrupted. The same command goes on" in err
     assert machine.json("status")["interrupted_night"] == 1
+
+
+def test_in_a_folder_of_the_project_the_commands_name_the_project(machine: Machine) -> None:
+    path = write_tasks(machine.base / "t.json", persona())
+    machine.json("run", "--backend", "mock", "--tasks-file", str(path))
+    inside = machine.project / "src" / "deep"
+    inside.mkdir(parents=True)
+    hint = f"there are nights of {machine.project}: pass --project {machine.project}"
+    assert hint in machine.run("status", "--project", str(inside))[1]
+    assert hint in machine.run("adopt", "--project", str(inside))[2]
+    assert "there are nights of" not in machine.run("status", "--project", str(machine.base))[1]
+
+
+def test_what_the_person_s_own_prompts_lack_is_told(machine: Machine) -> None:
+    machine.configure()
+    (machine.state_dir / "prompts.json").write_text('{"reflekt": "x"}')
+    path = write_tasks(machine.base / "t.json", persona())
+    assert any(
+        "unknown prompt 'reflekt'" in note
+        for note in machine.json("run", "--backend", "mock", "--tasks-file", str(path))["notes"]
+    )

@@ -157,3 +157,14 @@ def test_the_command_line_schedules_and_lists(machine, capsys: pytest.CaptureFix
     assert "0 to 23" in capsys.readouterr().err
     assert command_line(["unschedule", "--project", str(machine.project)]) == 0
     assert list_scheduled() == []
+
+
+def test_scheduling_says_when_the_program_of_the_night_is_not_there(
+    machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["schedule", "--project", str(machine.project), "--backend", "claude"]
+    assert command_line(words) == 0
+    assert "As things are the night would stop: The claude command line cannot be started" in capsys.readouterr().out
+    machine.tool("claude", "#!/bin/sh\n")
+    assert command_line(words) == 0
+    assert "would stop" not in capsys.readouterr().out
