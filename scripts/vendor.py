@@ -16,7 +16,7 @@ HOME = Path("skillopt_sleep/vendored")
 NOTE = "# A copy of skillopt/{name}, made by scripts/vendor.py: change the original, then run that.\n"
 MODULES = (
     "errors.py",
-    "types.py",
+    "types/canonical.py",
     "model/provider_words.py",
     "utils/alarm.py",
     "utils/azure_hosts.py",
@@ -29,6 +29,12 @@ MODULES = (
     "utils/process.py",
     "utils/process_family.py",
     "utils/process_watch.py",
+    "utils/removal.py",
+    "utils/sandbox.py",
+    "utils/sandbox_driver.py",
+    "utils/sandbox_keeper.py",
+    "utils/sandbox_room.py",
+    "utils/sandbox_view.py",
     "scoring/refusal.py",
     "evaluation/stats.py",
 )

@@ -189,6 +189,15 @@ def optimize_skill(  # noqa: PLR0913 - a program names what it has
     loader = MemoryLoader({"train": train, "val": val, "test": test})
     adapter = FunctionEnv(loader, run_item, score, version=version, workers=workers)
     root = Path(out_root) if out_root is not None else Path(tempfile.mkdtemp(prefix="skillopt_"))
+    settings = _settings_of_functions(config, root, optimizer)
+    adapter.setup(settings.flat())
+    return _train(settings, adapter, _skill_of(skill)[1], sinks=sinks, stop=stop)
+
+
+def _settings_of_functions(
+    config: str | Path | Mapping[str, Any] | None, root: Path, optimizer: Optimizer | None
+) -> RunConfig:
+    """The checked settings of a run in `root` whose target is a function: no model stands behind that role."""
     role = _optimizer_role(optimizer)
     flags: dict[str, object] = {
         **_optimizer_flags(optimizer if role is None else {"backend": role.backend, "model": role.model}),
@@ -202,8 +211,7 @@ def optimize_skill(  # noqa: PLR0913 - a program names what it has
         settings = replace(settings, roles={**settings.roles, "optimizer": replace(role, role="optimizer")})
     check_env_keys(settings, ())
     check_available(settings)
-    adapter.setup(settings.flat())
-    return _train(settings, adapter, _skill_of(skill)[1], sinks=sinks, stop=stop)
+    return settings
 
 
 def _train(

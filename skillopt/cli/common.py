@@ -1,7 +1,8 @@
-"""What every command shares: streams, signals, exit codes."""
+"""What every command shares: streams, signals, exit codes, and the options that mean the same everywhere."""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import json
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from skillopt.tracking.console import ConsoleSink
     from skillopt.utils.cancel import CancelToken
 
-DONE, FAILED, USAGE, STOPPED_BY_BUDGET, INTERRUPTED = 0, 1, 2, 3, 130
+DONE, FAILED, INTERRUPTED = 0, 1, 130
 
 
 def run(command: Callable[[TextIO], int]) -> int:
@@ -102,6 +103,16 @@ def _plain_warnings() -> Iterator[None]:
             warnings.filterwarnings("always", category=category, module=r"skillopt\b")
         warnings.showwarning = show
         yield
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    """Add `--json`."""
+    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+
+
+def add_cfg_options(parser: argparse.ArgumentParser) -> None:
+    """Add `--cfg-options`, the single settings that go over those of a file."""
+    parser.add_argument("--cfg-options", nargs="*", default=[], metavar="KEY=VALUE")
 
 
 def arguments(argv: Sequence[str] | None) -> Sequence[str]:

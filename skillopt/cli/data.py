@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any, TextIO
 
-from skillopt.cli.common import DONE, FAILED, print_json
+from skillopt.cli.common import DONE, FAILED, add_cfg_options, add_json_option, print_json
 
 
 def add_data_parser(verbs: Any) -> None:
@@ -19,13 +19,13 @@ def add_data_parser(verbs: Any) -> None:
     check.add_argument("folder", type=Path, metavar="DIR", help="folder with train, val and test")
     check.add_argument("--env", default="", metavar="NAME", help="environment; default: the one the folder is for")
     check.add_argument("--config", type=Path, default=None, help="a YAML file whose section env counts")
-    check.add_argument("--cfg-options", nargs="*", default=[], metavar="KEY=VALUE")
-    _as_json(check)
+    add_cfg_options(check)
+    add_json_option(check)
     check.set_defaults(action=_check)
     samples = nouns.add_parser("samples", help="write the small data of our own making; without a name, list them")
     samples.add_argument("name", nargs="?", default="", metavar="NAME")
     samples.add_argument("--out", type=Path, default=None, metavar="DIR", help="default: data/samples/NAME")
-    _as_json(samples)
+    add_json_option(samples)
     samples.set_defaults(action=_samples)
 
 
@@ -43,7 +43,7 @@ def _add_materialize(nouns: Any) -> None:
     )
     parser.add_argument("--revision", default="", metavar="REV", help="of the hub's data set; default: the manifest's")
     parser.add_argument("--force", action="store_true", help="replace a folder that was made by this command")
-    _as_json(parser)
+    add_json_option(parser)
     parser.set_defaults(action=_materialize)
 
 
@@ -58,12 +58,8 @@ def _add_manifest(nouns: Any) -> None:
     sizes.add_argument("--ratio", default="", metavar="A:B:C", help="deal out all items in these shares")
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--force", action="store_true", help="replace a manifest that is there")
-    _as_json(parser)
+    add_json_option(parser)
     parser.set_defaults(action=_manifest)
-
-
-def _as_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
 
 
 def _materialize(args: argparse.Namespace, out: TextIO) -> int:

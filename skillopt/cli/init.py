@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any, TextIO
 
-from skillopt.cli.common import DONE, print_json
+from skillopt.cli.common import DONE, add_json_option, print_json
 
 
 def add_init_parser(verbs: Any) -> None:
@@ -16,7 +16,7 @@ def add_init_parser(verbs: Any) -> None:
     env = nouns.add_parser("env", help="an environment of your own: code, prompts, data, configuration and tests")
     env.add_argument("name", metavar="NAME", help="of the environment and its package, as in my_task")
     env.add_argument("--dir", type=Path, default=None, metavar="DIR", help="folder to make; default: NAME")
-    env.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    add_json_option(env)
     env.set_defaults(action=_env)
 
 

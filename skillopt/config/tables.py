@@ -1,157 +1,10 @@
-"""The keys of every section but `env` and the providers' own: pure data."""
+"""The keys of every section but `model` and `env`, and the keys that no longer do anything: pure data."""
 
 from __future__ import annotations
 
 from types import MappingProxyType
 
 from skillopt.config.key import Key, Retired
-
-EFFORTS = ("", "low", "medium", "high", "xhigh", "max")
-_NO_EFFORT = MappingProxyType({"off": "", "none": ""})
-
-MODEL = (
-    Key(
-        "model",
-        "backend",
-        "str",
-        "azure_openai",
-        "High-level label that chooses the backends of both roles.",
-        flat="model_backend",
-        flag="backend",
-        aliases=("backend",),
-        in_eval=True,
-    ),
-    Key(
-        "model",
-        "optimizer",
-        "str",
-        "gpt-5.5",
-        "Model that reads trajectories and proposes edits.",
-        flat="optimizer_model",
-        in_eval=True,
-    ),
-    Key(
-        "model",
-        "target",
-        "str",
-        "gpt-5.5",
-        "Model that does the tasks with the skill.",
-        flat="target_model",
-        in_eval=True,
-    ),
-    Key("model", "optimizer_backend", "str", "", "Backend of the optimizer; blank: by the label.", in_eval=True),
-    Key("model", "target_backend", "str", "", "Backend of the target; blank: by the label.", in_eval=True),
-    Key(
-        "model",
-        "reasoning_effort",
-        "str",
-        "",
-        "Reasoning effort of both roles; blank: off.",
-        choices=EFFORTS,
-        synonyms=_NO_EFFORT,
-        in_eval=True,
-    ),
-    Key(
-        "model",
-        "rewrite_reasoning_effort",
-        "str",
-        "high",
-        "Reasoning effort of the rewrite call; blank: as reasoning_effort.",
-        choices=EFFORTS,
-        synonyms=_NO_EFFORT,
-    ),
-    Key("model", "rewrite_max_completion_tokens", "int", 64000, "Output tokens of the rewrite call.", minimum=1),
-    Key(
-        "model",
-        "codex_trace_to_optimizer",
-        "bool",
-        False,
-        "With a codex_exec target: show the optimizer a summary of the agent's trace.",
-        in_eval=True,
-    ),
-    Key(
-        "model",
-        "retries",
-        "int",
-        5,
-        "Further attempts after a call failed in a way that usually passes.",
-        flat="model_retries",
-        minimum=0,
-        affects_results=False,
-        in_eval=True,
-    ),
-    Key(
-        "model",
-        "timeout_seconds",
-        "float",
-        300.0,
-        "Seconds that one call may take, all its attempts together.",
-        flat="model_timeout_seconds",
-        above=0,
-        affects_results=False,
-        in_eval=True,
-    ),
-    Key(
-        "model",
-        "max_concurrency",
-        "int",
-        64,
-        "Calls under way at one endpoint at the same time.",
-        minimum=1,
-        affects_results=False,
-        in_eval=True,
-    ),
-    Key(
-        "model",
-        "requests_per_minute",
-        "int",
-        0,
-        "Requests a minute to one endpoint; 0: no limit.",
-        minimum=0,
-        affects_results=False,
-        in_eval=True,
-    ),
-    Key(
-        "model",
-        "tokens_per_minute",
-        "int",
-        0,
-        "Tokens a minute to one endpoint; 0: no limit.",
-        minimum=0,
-        affects_results=False,
-        in_eval=True,
-    ),
-    Key(
-        "model",
-        "retry_after_ceiling_seconds",
-        "float",
-        300.0,
-        "A provider that asks for a longer wait than this stops the run.",
-        minimum=0,
-        affects_results=False,
-        in_eval=True,
-    ),
-    Key(
-        "model",
-        "prices",
-        "prices",
-        MappingProxyType({}),
-        "USD per million tokens by model: {input, output, cached}; used for costs and budget.max_cost_usd.",
-        flat="model_prices",
-        affects_results=False,
-        in_eval=True,
-    ),
-    Key(
-        "model",
-        "price_file",
-        "str",
-        "",
-        "YAML file of prices by model, in the form of model.prices; wins over the built-in list prices.",
-        flat="model_price_file",
-        affects_results=False,
-        in_eval=True,
-    ),
-)
 
 TRAIN = (
     Key(
@@ -362,6 +215,27 @@ BUDGET = (
     _budget("max_tokens", "int", "Prompt and completion tokens of the whole run;"),
     _budget("max_cost_usd", "float", "Price of the whole run in USD, by model.prices;"),
     _budget("max_seconds", "float", "Wall-clock seconds of one command;"),
+    Key(
+        "budget",
+        "ask_above_usd",
+        "float",
+        10.0,
+        "skillopt-train asks before a run that may cost more USD than this. 0: never.",
+        flat="budget_ask_above_usd",
+        minimum=0,
+        affects_results=False,
+    ),
+    Key(
+        "budget",
+        "ask_above_calls",
+        "int",
+        1000,
+        "skillopt-train asks before a run that may make more calls than this; unless it is set, only where the price "
+        "of a model is unknown. 0: never.",
+        flat="budget_ask_above_calls",
+        minimum=0,
+        affects_results=False,
+    ),
 )
 
 RETIRED = (

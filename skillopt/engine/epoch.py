@@ -110,7 +110,7 @@ def _slow_update(work: _Work, progress: Progress) -> tuple[Progress, JsonObject]
         progress, result = _guide(work, progress, base, out_dir)
     kit.emit("phase", name="EPOCH END slow update", detail=result["action"])
     result = {"epoch": number, **_NOTHING_SPENT, **result, "time_s": round(time.monotonic() - started, 3)}
-    atomic_write_json(out_dir / "slow_result.json", result)
+    atomic_write_json(kit.folder.slow_result(number), result)
     return progress, result
 
 
@@ -194,7 +194,7 @@ def _meta_skill(work: _Work) -> JsonObject:
         result = _note(work, base, out_dir)
     kit.emit("phase", name="EPOCH END meta skill", detail=result["action"])
     result = {"epoch": number, **_NOTHING_SPENT, **result, "time_s": round(time.monotonic() - started, 3)}
-    atomic_write_json(out_dir / "meta_skill_result.json", result)
+    atomic_write_json(kit.folder.meta_result(number), result)
     return result
 
 

@@ -66,8 +66,8 @@ def load_memory(kit: Kit, epochs_closed: int) -> Memory:
     optimizer, folder = kit.config.optimizer, kit.folder
     memory = Memory()
     for epoch in range(1, epochs_closed + 1):
-        slow = _read(kit, folder.slow_update(epoch) / "slow_result.json") if optimizer.use_slow_update else None
-        meta = _read(kit, folder.meta_skill(epoch) / "meta_skill_result.json") if optimizer.use_meta_skill else None
+        slow = _read(kit, folder.slow_result(epoch)) if optimizer.use_slow_update else None
+        meta = _read(kit, folder.meta_result(epoch)) if optimizer.use_meta_skill else None
         memory = memory.after(epoch, slow, meta)
     return memory
 

@@ -60,7 +60,7 @@ def refuse_leaks(kit: Kit, current: Skill, candidate: Skill, step: int) -> tuple
     leaks = find_leaks(kit, candidate, current)
     if leaks:
         reasons = list(leak_reasons(leaks))
-        path = kit.folder.step(step) / "edit_apply_report.json"
+        path = kit.folder.edit_report(step)
         rows = read_json(path) if path.exists() else []
         atomic_write_json(path, [*rows, {"status": REFUSED, "detail": "; ".join(reasons)}])
         kit.emit("leak_refused", step=step, found=reasons)

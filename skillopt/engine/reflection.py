@@ -9,7 +9,7 @@ from typing import Any
 from skillopt.engine.kit import Kit
 from skillopt.engine.notes import skill_aware
 from skillopt.engine.work import Work
-from skillopt.envs.base import overrides_reflect
+from skillopt.envs.adapter import overrides_reflect
 from skillopt.errors import ReplyError, RunError, SkillOptError
 from skillopt.gradient.reflect import AnalystPrompts, ReflectSettings, reflect
 from skillopt.skill.document import Skill

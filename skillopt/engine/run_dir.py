@@ -1,4 +1,4 @@
-"""Every path of a run. Nothing else in the engine knows a file name."""
+"""The paths of a run that more than one part of the engine knows. A stage names what it alone writes itself."""
 
 from __future__ import annotations
 
@@ -75,6 +75,18 @@ class RunDir:
         """Folder of one step."""
         return self.root / "steps" / f"step_{step:04d}"
 
+    def step_record(self, step: int) -> Path:
+        """The record of one step, as the history has it."""
+        return self.step(step) / "step_record.json"
+
+    def step_digest(self, step: int) -> Path:
+        """What the optimizer remembers of one step."""
+        return self.step(step) / "trajectory_digest.json"
+
+    def edit_report(self, step: int) -> Path:
+        """What became of each edit of one step."""
+        return self.step(step) / "edit_apply_report.json"
+
     def batch(self, step: int, index: int, total: int) -> Path:
         """Folder of one of the `total` accumulated batches of a step (the step's own folder when there is one)."""
         return self.step(step) if total == 1 else self.step(step) / f"batch_{index}"
@@ -83,9 +95,25 @@ class RunDir:
         """Folder of the slow update at the end of an epoch."""
         return self.root / "slow_update" / f"epoch_{epoch:02d}"
 
+    def slow_result(self, epoch: int) -> Path:
+        """What the slow update at the end of an epoch came to."""
+        return self.slow_update(epoch) / "slow_result.json"
+
     def meta_skill(self, epoch: int) -> Path:
         """Folder of the meta skill at the end of an epoch."""
         return self.root / "meta_skill" / f"epoch_{epoch:02d}"
+
+    def meta_result(self, epoch: int) -> Path:
+        """What the meta skill at the end of an epoch came to."""
+        return self.meta_skill(epoch) / "meta_skill_result.json"
+
+    def selection_of(self, origin: str) -> Path:
+        """Evaluation on the selection split that a gate let a skill in by; `origin` as in Standing."""
+        if origin.startswith("step_"):
+            return self.root / "steps" / origin / "selection_eval"
+        if origin.startswith("slow_update_"):
+            return self.root / "slow_update" / origin.removeprefix("slow_update_") / "selection_eval"
+        return self.baseline
 
     def epoch_skill(self, epoch: int) -> Path:
         """The skill that the next epoch starts from, after all work at the end of this one."""

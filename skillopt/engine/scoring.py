@@ -9,6 +9,7 @@ from skillopt.config.run_config import RunConfig
 from skillopt.datasets.base import canonical_split
 from skillopt.engine import setup
 from skillopt.engine.accounts import spending
+from skillopt.engine.kit import Kit
 from skillopt.engine.model_notes import data_notes, note_models
 from skillopt.envs.base import EnvAdapter
 from skillopt.evaluation.evaluate import Evaluation, buckets, write_results
@@ -49,22 +50,25 @@ def score_skill(
         ]
         whole = _joined(parts, split)
         write_results(kit.folder.root, whole.results)
-        summary: JsonObject = {
-            "skill": name,
-            "skill_hash": skill.hash,
-            "split": split,
-            "n_items": len(whole.results),
-            "n_errors": whole.n_errors,
-            "hard": round(whole.hard, 6),
-            "soft": round(whole.soft, 6),
-            "by_task_type": buckets(whole, adapter.get_task_types()),
-            "usage": whole.usage.to_dict(),
-            **spending(kit.session.usage),
-            "model_notes": note_models(kit),
-            "notices": data_notes(kit),
-        }
+        summary = _summary(kit, whole, {"skill": name, "skill_hash": skill.hash, "split": split})
         atomic_write_json(kit.folder.root / "eval_summary.json", summary)
         return summary
+
+
+def _summary(kit: Kit, whole: Evaluation, what: JsonObject) -> JsonObject:
+    """`what` was scored, and how it did: the form of `eval_summary.json`."""
+    return {
+        **what,
+        "n_items": len(whole.results),
+        "n_errors": whole.n_errors,
+        "hard": round(whole.hard, 6),
+        "soft": round(whole.soft, 6),
+        "by_task_type": buckets(whole, kit.adapter.get_task_types()),
+        "usage": whole.usage.to_dict(),
+        **spending(kit.session.usage),
+        "model_notes": note_models(kit),
+        "notices": data_notes(kit),
+    }
 
 
 def _joined(parts: Sequence[Evaluation], split: str) -> Evaluation:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from skillopt.engine.kit import Kit
 from skillopt.engine.work import Work
 from skillopt.envs.fingerprint import package_folder
@@ -100,19 +98,18 @@ def update(kit: Kit, work: Work, current: Skill, ranked: Patch) -> Update | None
     `candidate_skill.md` is written in any case; without a candidate it holds the current skill.
     """
     kit.emit("phase", name="5/6 UPDATE", detail="")
-    folder = kit.folder.step(work.plan.step)
-    made = _rewritten(kit, work, current, ranked) if work.mode.rewrites else _edited(work, current, ranked, folder)
+    made = _rewritten(kit, work, current, ranked) if work.mode.rewrites else _edited(kit, work, current, ranked)
     skill = made.skill if made is not None else current
-    atomic_write_text(folder / "candidate_skill.md", skill.text)
+    atomic_write_text(kit.folder.step(work.plan.step) / "candidate_skill.md", skill.text)
     work.fields |= {"candidate_hash": skill.hash, "candidate_skill_len": len(skill.text)}
     return made
 
 
-def _edited(work: Work, current: Skill, ranked: Patch, folder: Path) -> Update:
+def _edited(kit: Kit, work: Work, current: Skill, ranked: Patch) -> Update:
     made = update_skill(current, ranked)
     rows = [row.to_dict() for row in made.outcome.rows]
     if rows:
-        atomic_write_json(folder / "edit_apply_report.json", rows)
+        atomic_write_json(kit.folder.edit_report(work.plan.step), rows)
     work.fields["edit_apply_summary"] = made.outcome.summary()
     return made
 

@@ -217,7 +217,7 @@ def _short(value: object) -> str:
 def _read_history(folder: RunDir, last_step: int, emit: Emit) -> Sequence[JsonObject] | None:
     records = _read(folder.history, emit)
     if not _is_history(records, last_step):
-        records = [_read(folder.step(step) / "step_record.json", emit) for step in range(1, last_step + 1)]
+        records = [_read(folder.step_record(step), emit) for step in range(1, last_step + 1)]
         if not _is_history(records, last_step):
             return None
         atomic_write_json(folder.history, records)

@@ -38,7 +38,7 @@ NO_REWRITE = "skip_no_rewrite"
 NO_CHANGE = "no_change"
 """The candidate says what the current skill says."""
 
-_REPORTS = (
+_FILES = (
     "merged_patch.json",
     "ranked_edits.json",
     "lr_decision.json",
@@ -63,7 +63,7 @@ def run_step(
     finished by then is in the store and is not done again.
     """
     work = Work.begin(kit, plan, memory=render(buffer), advice=advice)
-    for name in _REPORTS:  # of an attempt that was never committed, and may have gone another way
+    for name in _FILES:  # of an attempt that was never committed, and may have gone another way
         (kit.folder.step(plan.step) / name).unlink(missing_ok=True)
     kit.emit("step_started", step=plan.step, total_steps=plan.total_steps, epoch=plan.epoch)
     current = progress.current.skill
@@ -93,6 +93,7 @@ def run_step(
 
 
 def _rollout_and_reflect(kit: Kit, work: Work, current: Skill, index: int, batch: BatchSpec) -> None:
+    """Do batch number `index` of the step with the current skill and let analysts read it; `work` takes both."""
     folder = kit.folder.batch(work.plan.step, index, len(work.plan.batches))
     kit.emit("phase", name="1/6 ROLLOUT", detail=f"{batch.batch_size} items")
     results = work.timed("rollout_s", lambda: kit.rollout(batch, current, folder / "rollout"))
@@ -154,12 +155,12 @@ def _close(
         wall_time_s=progress.wall_time_s + time.monotonic() - work.started,
     )
     record = _record(work, progress, action)
-    atomic_write_json(kit.folder.step(step) / "step_record.json", record)
+    atomic_write_json(kit.folder.step_record(step), record)
     progress = replace(progress, history=(*progress.history, record))
     if "lr_decision" in record:
         _write_lr_history(kit, progress.history)
     entry = _entry(kit, work, action, outcome, seen)
-    atomic_write_json(kit.folder.step(step) / "trajectory_digest.json", entry.to_dict())
+    atomic_write_json(kit.folder.step_digest(step), entry.to_dict())
     kit.emit("step_finished", step=step, action=action, gated=seen is not None, current_score=progress.current.score)
     return progress, entry
 
@@ -196,6 +197,7 @@ def _write_lr_history(kit: Kit, history: Sequence[JsonObject]) -> None:
 
 
 def _record(work: Work, progress: Progress, action: str) -> JsonObject:
+    """The step as `step_record.json` and the history show it."""
     hard, soft = work.scores()
     plan, results = work.plan, work.results
     n_failure = sum(patch.source_type == "failure" for patch in work.patches)

@@ -1,6 +1,7 @@
 """Environments: what a task is, how it is put to the target model, and how its answer is scored.
 
-    base.py       the contract of an environment, and the base of single-call ones
+    adapter.py    the contract of an environment: EnvAdapter
+    base.py       the base of those whose task is a question to a model: TaskEnv
     chat.py       the target model as one item sees it
     runner.py     the one way to run items: workers, deadlines, retries, storage, order
     registry.py   finds an environment by name

@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 _GRACE_SECONDS = 1.0  # how long a cancelled item may take to unwind before its thread is left behind
-_SHOWN = 200
+_SHOWN = 200  # characters of the most common reason
 
 
 def run_batch(
@@ -128,7 +128,7 @@ class _ItemPass:
                 self._work,
                 todo,
                 workers=self._ctx.workers,
-                on_done=partial(self._settle, todo, last),
+                on_done=partial(self._settle, todo, last=last),
                 stop=self._ctx.stop,
             )
         finally:
@@ -136,13 +136,15 @@ class _ItemPass:
         if self._fatal is not None:
             raise self._fatal
 
-    def _settle(self, todo: Sequence[Item], last: bool, index: int, outcome: Outcome | Exception | None) -> None:
+    def _settle(self, todo: Sequence[Item], index: int, outcome: Outcome | Exception | None, *, last: bool) -> None:
+        """Book what became of item number `index`: in the ledger, or as the end of the run."""
         if isinstance(outcome, Outcome):
             self._ledger.settle(todo[index], outcome, last=last)
         elif isinstance(outcome, Exception):
             self._end_run(outcome)
 
     def _work(self, item: Item) -> Outcome | None:
+        """Do one item within its time; None when the run ends before or by it."""
         if self._fatal is not None:
             return None
         token = CancelToken(timeout=self._ctx.item_timeout or None, parent=self._live)

@@ -57,8 +57,8 @@ class CallPath:
         self.limits, self.budget, self.prices = limits, budget, prices
         self.usage, self.store = usage, store
         self.resources = Resources()
-        self._emit = emit
         self.known = Known(limits)
+        self._emit = emit
         self._flights: Flights[ModelReply] = Flights()
 
     def run(
@@ -73,6 +73,7 @@ class CallPath:
     ) -> ModelReply:
         """The reply to `call`. `cached`: equal calls share one reply, kept in the store if there is one.
 
+        `retries`: further attempts after a failure that usually passes, in place of the session's number.
         `preflight`: an address where nothing answers is not tried again, and any reply is good: a thinking model
         has no text after a few tokens.
         """
@@ -96,6 +97,7 @@ class CallPath:
             self._emit(kind, **data)
 
     def _kept(self, work: Work, policy: retry.RetryPolicy) -> ModelReply:
+        """The reply that the store holds, else a new one, which the store holds from now on."""
         stored = self.store.get_reply(work.key) if self.store is not None else None
         if stored is not None:
             self.usage.add_cached(work.usage_key)

@@ -80,23 +80,37 @@ def run_cli(
     ctx: CallContext,
     setting: str,
 ) -> ProcessResult:
-    """Run a command line in `folder`, once, for at most the attempt's time; its exit code is for the caller to judge.
-
-    `setting` says where its path is set. Raises ModelSetupError when it is not there or cannot be started,
-    DeadlineError at the end of the time, InterruptedRunError when the run is stopped.
-    """
-    try:
-        result = run_process(argv, cwd=folder, env=env, stdin=stdin, timeout=ctx.timeout, cancel=ctx.cancel)
-    except OSError as error:
-        reason = shown_words(error.strerror or type(error).__name__, where)
-        raise ModelSetupError(
-            f"{where.short} cannot be started ({reason}). Install it, or set {setting} to the path of the program."
-        ) from error
+    """`run_program` whose time must suffice: raises DeadlineError, with the program's last words, when it did not."""
+    result = run_program(argv, stdin=stdin, folder=folder, env=env, where=where, ctx=ctx, setting=setting)
     if result.timed_out:
         raise DeadlineError(
             f"{where.short} did not answer in {ctx.timeout:g} seconds and was ended.{_last_words(result, where)}"
         )
     return result
+
+
+def run_program(
+    argv: Sequence[str],
+    *,
+    stdin: str,
+    folder: Path,
+    env: Mapping[str, str],
+    where: Where,
+    ctx: CallContext,
+    setting: str,
+) -> ProcessResult:
+    """Run a command line in `folder`, once, for at most the attempt's time; what came of it is for the caller to judge.
+
+    `setting` says where its path is set. Raises ModelSetupError when it is not there or cannot be started,
+    InterruptedRunError when the run is stopped.
+    """
+    try:
+        return run_process(argv, cwd=folder, env=env, stdin=stdin, timeout=ctx.timeout, cancel=ctx.cancel)
+    except OSError as error:
+        reason = shown_words(error.strerror or type(error).__name__, where)
+        raise ModelSetupError(
+            f"{where.short} could not be executed: {reason}. Install it, or set {setting} to the path of the program."
+        ) from error
 
 
 @contextlib.contextmanager

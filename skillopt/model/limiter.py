@@ -27,7 +27,8 @@ class Limits:
     """How hard a session may press, per endpoint, and how patient it is. None or 0 a minute means no such limit.
 
     Times in seconds. `timeout_seconds` bounds all attempts of one call together; waiting for a turn does not count. A
-    backend's own `timeout_seconds` bounds one attempt.
+    backend's own `timeout_seconds` bounds one attempt, half of the call's time where it has none; a call has at least
+    the time of two attempts.
     """
 
     max_concurrency: int = 64
@@ -37,7 +38,7 @@ class Limits:
     retry_first_wait_seconds: float = 1.0
     retry_longest_wait_seconds: float = 30.0
     retry_after_ceiling_seconds: float = 300.0
-    timeout_seconds: float = 300.0
+    timeout_seconds: float = 600.0
 
     @property
     def policy(self) -> RetryPolicy:

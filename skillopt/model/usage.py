@@ -145,14 +145,6 @@ class UsageTracker:
         """Everything added up."""
         return _sum(row.usage for row in self.rows().values())
 
-    def by_role_stage(self) -> dict[str, dict[str, Usage]]:
-        """`{role: {stage: usage}}`."""
-        out: dict[str, dict[str, Usage]] = {}
-        for key, row in self.rows().items():
-            stages = out.setdefault(key.role, {})
-            stages[key.stage] = stages.get(key.stage, Usage()) + row.usage
-        return out
-
     def by_stage(self) -> dict[str, Usage]:
         """`{stage: usage}`, all roles together, ordered by stage."""
         out: dict[str, Usage] = {}

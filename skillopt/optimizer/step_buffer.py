@@ -13,7 +13,7 @@ from typing import Any
 
 from skillopt.prompts.modes import summarize_item
 from skillopt.prompts.tokens import count_tokens, shorten_middle
-from skillopt.skill.edits import EditOutcome
+from skillopt.skill.edits import EditOutcome, EditRow
 from skillopt.types import Edit, JsonObject, PatchItem, RawPatch, RolloutResult, SkillCandidate, read_item
 
 RECENT_TOKENS = 4_000
@@ -110,8 +110,7 @@ class StepEntry:
         rows = outcome.rows if outcome is not None else ()
         was_rejected = "reject" in action
         if rejected is None:
-            tried = [row for row in rows if was_rejected and row.applied]
-            rejected = [Edit(row.op, row.content_preview, row.target) for row in tried]
+            rejected = _applied(rows) if was_rejected else ()
         return cls(
             step=step,
             action=action,
@@ -121,9 +120,7 @@ class StepEntry:
             score_before=score_before if was_rejected else None,
             score_after=score_after if was_rejected else None,
             rejected_edits=() if refused else tuple(_remembered(item) for item in rejected),
-            unmatched_edits=tuple(
-                UnmatchedEdit(row.op, row.target, row.status, row.detail) for row in rows if not row.applied
-            ),
+            unmatched_edits=_unmatched(rows),
             refused=tuple(refused),
         )
 
@@ -160,6 +157,14 @@ class StepEntry:
             unmatched_edits=tuple(UnmatchedEdit(**edit) for edit in data.get("unmatched_edits") or ()),
             refused=tuple(data.get("refused") or ()),
         )
+
+
+def _applied(rows: Sequence[EditRow]) -> list[Edit]:
+    return [Edit(row.op, row.content_preview, row.target) for row in rows if row.applied]
+
+
+def _unmatched(rows: Sequence[EditRow]) -> tuple[UnmatchedEdit, ...]:
+    return tuple(UnmatchedEdit(row.op, row.target, row.status, row.detail) for row in rows if not row.applied)
 
 
 def _remembered(item: PatchItem) -> PatchItem:

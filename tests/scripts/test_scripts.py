@@ -22,7 +22,7 @@ def start(name: str, tmp_path: Path, *arguments: str, **env: str) -> subprocess.
     given = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHON": str(program), **env}
     script = ROOT / "scripts" / f"run_{name}.sh"
     return subprocess.run(
-        [str(script), *arguments], env=given, cwd=tmp_path, capture_output=True, text=True, timeout=30
+        [str(script), *arguments], env=given, cwd=tmp_path, capture_output=True, text=True, timeout=120
     )
 
 
@@ -35,6 +35,13 @@ def test_models_and_folder_come_from_the_environment(name: str, tmp_path: Path) 
     assert words[3:7] == ["--optimizer_model", "large", "--target_model", "org/small"]
     assert re.fullmatch(rf"outputs/skillopt_{name}_org_small_\d{{8}}_\d{{6}}", words[8])
     assert words[9:] == ["--limit", "3"]
+
+
+@posix
+def test_the_script_that_serves_them_all_wants_a_name() -> None:
+    script = str(ROOT / "scripts" / "train_benchmark.sh")
+    done = subprocess.run([script], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 1 and "name a benchmark" in done.stderr
 
 
 @posix
@@ -72,6 +79,6 @@ def test_only_some_reasons_to_skip_are_allowed(tmp_path: Path, reason: str, code
     results = tmp_path / "results.xml"
     results.write_text(RESULTS.format(reason=reason.replace('"', "&quot;")), encoding="utf-8")
     script = ROOT / "scripts" / "check_skips.py"
-    done = subprocess.run([sys.executable, str(script), str(results)], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([sys.executable, str(script), str(results)], capture_output=True, text=True, timeout=120)
     assert done.returncode == code
     assert ("a::skips" in done.stderr) == bool(code)

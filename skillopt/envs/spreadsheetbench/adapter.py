@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -82,7 +82,6 @@ class SpreadsheetBenchEnv(BenchmarkEnv):
         """Load items and workbooks and check them. Raises DataError, ConfigError or MissingExtraError."""
         need_openpyxl()
         loading.check_root(self.data_root)
-        loading.check_target(cfg, self.mode)
         super().setup(cfg)
         notices = self._rows.notices
         notices += loading.sandbox_notices(require=self._room.require)
@@ -153,7 +152,10 @@ class SpreadsheetBenchEnv(BenchmarkEnv):
     def _work(self, talk: Talk, messages: list[JsonObject], skill: str) -> Work:
         if is_exec_target(talk.chat):
             if not self.runs_agents():
-                raise ConfigError(loading.no_agents(self.mode))
+                raise ConfigError(
+                    f"env.mode is {self.mode!r}, but the target is a coding agent, which works in turns of its own: "
+                    "set env.mode=single."
+                )
             return conversation.agent(talk, skill, str(messages[1]["content"]), self._libraries)
         ways = {"single": conversation.single, "multi": conversation.multi, "react": react.react}
         return ways[self.mode](talk, messages)
@@ -179,27 +181,8 @@ class SpreadsheetBenchEnv(BenchmarkEnv):
     def _row(
         self, item: Item, messages: list[JsonObject], work: Work, verdicts: list[Verdict], chat: Chat
     ) -> RolloutResult:
+        """The result of an item, with every case in it."""
         score = total(verdicts)
-        ran = sum(verdict.run.output is not None for verdict in verdicts)
-        done = "agent_ok" if self.mode == "react" else "llm_ok"
-        late = work.phase == "timeout" or score.feedback.startswith("task-timeout")
-        phase = "timeout" if late else work.phase if not work.code else "eval" if ran else "exec"
-        extras: JsonObject = {
-            "ok": score.hard >= 1,
-            "instruction_type": self.text_of(item, "instruction_type"),
-            "phase": phase,
-            done: True,
-            "code_ok": bool(work.code),
-            "exec_ok": ran == len(verdicts),
-            "n_cases": len(verdicts),
-            "n_exec_pass": ran,
-            "n_pass": sum(verdict.passed for verdict in verdicts),
-            "cases": [verdict.row() for verdict in verdicts],
-            "use_eval_feedback": self._tells(chat),
-            "finish_reason": chat.finish_reason,
-            "model": chat.model,
-            **self._traces(chat),
-        }
         system, user = work.prompts or (str(messages[0]["content"]), str(messages[1]["content"]))
         return RolloutResult(
             id=item.id,
@@ -216,7 +199,16 @@ class SpreadsheetBenchEnv(BenchmarkEnv):
             spreadsheet_preview=self._preview(item),
             trajectory=(*work.turns, {"role": "system", "content": verification(verdicts)}),
             usage=chat.usage,
-            extras=extras,
+            extras={
+                "ok": score.hard >= 1,
+                "instruction_type": self.text_of(item, "instruction_type"),
+                "agent_ok" if self.mode == "react" else "llm_ok": True,
+                **_progress(work, verdicts, score),
+                "use_eval_feedback": self._tells(chat),
+                "finish_reason": chat.finish_reason,
+                "model": chat.model,
+                **self._traces(chat),
+            },
         )
 
     def _tells(self, chat: Chat) -> bool:
@@ -238,3 +230,18 @@ class SpreadsheetBenchEnv(BenchmarkEnv):
         if key not in self._previews:
             self._previews[key] = preview(self._task(item).cases[0].source)
         return self._previews[key]
+
+
+def _progress(work: Work, verdicts: Sequence[Verdict], score: Score) -> JsonObject:
+    """How far an item came: the phase that it ended in, and what became of its program and of each case."""
+    ran = sum(verdict.run.output is not None for verdict in verdicts)
+    late = work.phase == "timeout" or score.feedback.startswith("task-timeout")
+    return {
+        "phase": "timeout" if late else work.phase if not work.code else "eval" if ran else "exec",
+        "code_ok": bool(work.code),
+        "exec_ok": ran == len(verdicts),
+        "n_cases": len(verdicts),
+        "n_exec_pass": ran,
+        "n_pass": sum(verdict.passed for verdict in verdicts),
+        "cases": [verdict.row() for verdict in verdicts],
+    }

@@ -1,12 +1,10 @@
-"""What is checked before anything is spent: the folder, the target, the sandbox, and every item's workbooks."""
+"""What is checked before anything is spent: the folder, the sandbox, and every item's workbooks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from skillopt.config.providers import PROVIDERS
 from skillopt.envs.spreadsheetbench.cases import Task
 from skillopt.envs.spreadsheetbench.execution import Run
 from skillopt.envs.spreadsheetbench.grading import grade
@@ -27,22 +25,8 @@ def check_root(data_root: str) -> None:
     if not Path(data_root).is_dir():
         raise DataError(
             f"env.data_root: {data_root} does not exist; `skillopt data materialize spreadsheetbench` gets the "
-            "workbooks, data/samples/spreadsheetbench holds a few small ones."
+            "workbooks, `skillopt data samples spreadsheetbench` writes a few small ones."
         )
-
-
-def no_agents(mode: str) -> str:
-    """Why a coding agent cannot be the target."""
-    return (
-        f"env.mode is {mode!r}, but the target is a coding agent, which works in turns of its own: set env.mode=single."
-    )
-
-
-def check_target(cfg: Mapping[str, Any], mode: str) -> None:
-    """Raise ConfigError when the configured target cannot work in this mode."""
-    row = PROVIDERS.get(str(cfg.get("target_backend") or ""))
-    if mode != "single" and row is not None and row.is_agent("target"):
-        raise ConfigError(no_agents(mode))
 
 
 def sandbox_notices(*, require: bool) -> list[str]:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from skillopt.config.agent_rows import wants_sdk
-from skillopt.errors import AgentError, ConfigError, DeadlineError, ModelError, ModelSetupError, UnsupportedCallError
-from skillopt.model.cli_chat import cli_where, counting, shown_words
+from skillopt.errors import AgentError, ConfigError, DeadlineError, ModelError, UnsupportedCallError
+from skillopt.model.cli_chat import cli_where, counting, run_program, shown_words
 from skillopt.model.harness import artifacts
 from skillopt.model.harness.agent import Agent, AgentRun, Job, Status
 from skillopt.model.harness.prompt import build_prompt
@@ -15,7 +15,7 @@ from skillopt.model.harness.workspace import Workspace, lay_out, read_outputs
 from skillopt.model.registry import setting_hint
 from skillopt.model.values import AgentWork, CallContext, ModelCall, ModelReply
 from skillopt.types import RoleConfig
-from skillopt.utils.process import ProcessResult, run_process
+from skillopt.utils.process import ProcessResult
 from skillopt.utils.redact import hide_in_addresses, redact
 from skillopt.utils.removal import scratch_folder
 
@@ -51,16 +51,15 @@ def attempt(agent: Agent, job: Job, ctx: CallContext) -> AgentRun:
     Raises ModelSetupError when it is not there, InterruptedRunError when the run is stopped.
     """
     command = agent.build_command(job)
-    try:
-        result = run_process(
-            command.argv, cwd=job.folder, env=job.env, stdin=command.stdin, timeout=ctx.timeout, cancel=ctx.cancel
-        )
-    except OSError as error:
-        reason = shown_words(error.strerror or type(error).__name__, job.where)
-        raise ModelSetupError(
-            f"{job.where.short} could not be executed: {reason}. Install it, or set {setting_hint(job.role, 'path')} "
-            "to the path of the program."
-        ) from error
+    result = run_program(
+        command.argv,
+        stdin=command.stdin,
+        folder=job.folder,
+        env=job.env,
+        where=job.where,
+        ctx=ctx,
+        setting=setting_hint(job.role, "path"),
+    )
     trace = _trace(agent, job, result)
     if result.timed_out:
         said = shown_words(trace[-_LAST_WORDS:], job.where)

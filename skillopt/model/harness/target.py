@@ -10,6 +10,7 @@ from skillopt.config.providers import get_provider
 from skillopt.errors import ConfigError
 from skillopt.model.active import session_or_default
 from skillopt.model.harness.workspace import Workspace
+from skillopt.model.session import Session
 from skillopt.model.values import ModelCall
 
 
@@ -35,10 +36,7 @@ def run_target_exec(  # noqa: PLR0913 - a published signature
     Raises ConfigError (a ValueError) when the target is no agent, DataError (a ValueError) for folders that an agent
     may not be given, and ModelError: DeadlineError when the time is over, EmptyReplyError when the answer stays empty.
     """
-    session = session_or_default()
-    backend = session.role("target").backend
-    if not get_provider(backend).is_agent("target"):
-        raise ConfigError(f"The target {backend} is no coding agent; choose one with model.target_backend.")
+    session = _session_with_agent()
     if full_auto is not None:
         warnings.warn("full_auto is deprecated and ignored; use sandbox", FutureWarning, stacklevel=2)
     folder = Path(work_dir)
@@ -55,3 +53,12 @@ def run_target_exec(  # noqa: PLR0913 - a published signature
     call = ModelCall(({"role": "user", "content": prompt},), model=model, stage="rollout", workspace=workspace)
     reply = session.call("target", call, timeout=timeout)
     return reply.text, reply.work.trace if reply.work else ""
+
+
+def _session_with_agent() -> Session:
+    """The session in force. Raises ConfigError when its target is no coding agent."""
+    session = session_or_default()
+    backend = session.role("target").backend
+    if not get_provider(backend).is_agent("target"):
+        raise ConfigError(f"The target {backend} is no coding agent; choose one with model.target_backend.")
+    return session

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Train a skill for a benchmark: train_benchmark.sh NAME [arguments of skillopt-train]. NAME is a folder of configs/;
+# OPTIMIZER_MODEL and TARGET_MODEL name the models.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+NAME="${1:?name a benchmark, such as searchqa}"
+shift
+OPTIMIZER_MODEL="${OPTIMIZER_MODEL:-gpt-5.5}"
+TARGET_MODEL="${TARGET_MODEL:-gpt-5.5}"
+
+exec "${PYTHON:-python3}" scripts/train.py \
+  --config "configs/$NAME/default.yaml" \
+  --optimizer_model "$OPTIMIZER_MODEL" \
+  --target_model "$TARGET_MODEL" \
+  --out_root "outputs/skillopt_${NAME}_${TARGET_MODEL//\//_}_$(date +%Y%m%d_%H%M%S)" \
+  "$@"
