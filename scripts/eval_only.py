@@ -1,6 +1,6 @@
 """Score a skill; the same as the command `skillopt-eval`."""
 
-from skillopt.cli.evaluate import main
+from skillopt.cli.start import evaluate
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(evaluate())

@@ -1,6 +1,6 @@
 """Train a skill; the same as the command `skillopt-train`."""
 
-from skillopt.cli.train import main
+from skillopt.cli.start import train
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(train())

@@ -57,6 +57,7 @@ def test_the_wheel_holds_all_and_works_away_from_the_source(copy: Path, tmp_path
         ["init", "env", "my_task"],
         ["data", "samples", "searchqa"],
         ["data", "check", "data/samples/searchqa"],
+        ["config", "show", "--config", "configs/searchqa/sample.yaml"],
     ):
         done = subprocess.run(
             [sys.executable, "-c", command, site, *words], cwd=tmp_path, capture_output=True, text=True

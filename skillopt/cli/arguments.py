@@ -55,8 +55,8 @@ _GROUPS: Mapping[str, str] = {
 class Parsed:
     """One parsed command line. `flags` holds the given flags by flat name, ready for `config.resolve.resolve`.
 
-    `plan` is for `train`: only say what the run would take. `skill` and `split` are for `eval`: the skill file to score
-    and where.
+    `plan` and `yes` are for `train`: only say what the run would take; start it without a question. `skill` and
+    `split` are for `eval`: the skill file to score and where.
     """
 
     config_path: Path | None
@@ -64,6 +64,7 @@ class Parsed:
     flags: Mapping[str, object] = field(default_factory=dict)
     json: bool = False
     plan: bool = False
+    yes: bool = False
     skill: Path | None = None
     split: str = "all"
 
@@ -116,6 +117,7 @@ def build_parser(command: Command, *, usual: bool = False) -> argparse.ArgumentP
         parser.add_argument("--split", choices=SPLITS, default="all", help="Split to score. Default: all.")
     else:
         parser.add_argument("--plan", action="store_true", help="Only print calls, tokens and price; spend nothing.")
+        parser.add_argument("--yes", action="store_true", help="Start without asking, however large the run may get.")
     parser.add_argument("--json", action="store_true", help="Print one JSON document on stdout; the rest on stderr.")
     add_setting_flags(parser, command, usual=usual)
     return parser
@@ -189,6 +191,7 @@ def parse(command: Command, argv: Sequence[str] | None = None) -> Parsed:
         flags=flags,
         json=known["json"],
         plan=known.get("plan", False),
+        yes=known.get("yes", False),
         skill=Path(known["skill"]) if command == "eval" else None,
         split=known.get("split", "all"),
     )

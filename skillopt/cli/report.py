@@ -79,7 +79,7 @@ def plan_report(plan: Plan) -> str:
     for name, role in plan.roles.items():
         lines += _role_lines(name, role)
     total = plan.cost_usd
-    lines += ["", "Price: " + ("unknown" if total is None else _dollars(total[0], total[1])), _gain_line(plan)]
+    lines += ["", "Price: " + ("unknown" if total is None else dollars(total[0], total[1])), _gain_line(plan)]
     if plan.budget:
         limits = ", ".join(f"{name} {limit:g}" for name, limit in plan.budget.items())
         lines.append(f"Budget ({limits}): {_span(plan.proposals)} of {plan.steps} complete proposals")
@@ -87,16 +87,21 @@ def plan_report(plan: Plan) -> str:
     return "\n".join(lines) + "\n"
 
 
+def role_total(name: str, role: RolePlan) -> str:
+    """What one role takes: calls and tokens, from at least to at most."""
+    known = role.prompt_tokens is not None and role.completion_tokens is not None
+    tokens = f"{_span(role.prompt_tokens)} in, {_span(role.completion_tokens)} out" if known else "unknown"
+    total = "calls unknown" if role.calls is None else f"{_span(role.calls)} calls"
+    return f"{name} {plain(role.model)}: {total}; tokens {tokens}"
+
+
 def _role_lines(name: str, role: RolePlan) -> list[str]:
     unit = "calls" if role.calls is not None else "rollouts"
     spans = ", ".join(f"{part} {_span(span)}" for part, span in role.parts.items())
-    known = role.prompt_tokens is not None and role.completion_tokens is not None
-    tokens = f"{_span(role.prompt_tokens)} in, {_span(role.completion_tokens)} out" if known else "unknown"
-    price = "price unknown" if role.cost_usd is None else _dollars(*role.cost_usd)
+    price = "price unknown" if role.cost_usd is None else dollars(*role.cost_usd)
     if role.price is not None and role.price.source:
         price += f" ({plain(role.price.source)})"
-    total = "calls unknown" if role.calls is None else f"{_span(role.calls)} calls"
-    return [f"  {name} {role.model}: {total}; tokens {tokens}; {price}", f"    {unit}: {spans or 'none'}"]
+    return [f"  {role_total(name, role)}; {price}", f"    {unit}: {spans or 'none'}"]
 
 
 def _gain_line(plan: Plan) -> str:
@@ -115,7 +120,8 @@ def _span(span: Range | None) -> str:
     return f"{span.low:,}" if span.low == span.high else f"{span.low:,} to {span.high:,}"
 
 
-def _dollars(low: float, high: float) -> str:
+def dollars(low: float, high: float) -> str:
+    """A price, or from which to which."""
     return f"${low:.4f}" if low == high else f"${low:.4f} to ${high:.4f}"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from skillopt.cli.arguments import parse
-from skillopt.cli.common import DONE, arguments, console, interruptible, print_json, run
+from skillopt.cli.common import DONE, FAILED, arguments, console, interruptible, print_json, run
 
 if TYPE_CHECKING:
     from skillopt.types import JsonObject
@@ -19,6 +19,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def command(out: TextIO) -> int:
         from skillopt import api
+        from skillopt.cli.consent import may_start
         from skillopt.cli.report import plan_report, train_report
         from skillopt.config.resolve import resolve
 
@@ -26,6 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if parsed.plan:
             plan = api.plan(config)
             return _show(plan.to_dict(), plan_report(plan), out, as_json=parsed.json)
+        if not parsed.yes and not may_start(config):
+            return FAILED
         with interruptible() as stop:
             trained = api.train(config, sinks=[console()], stop=stop)
         report = "" if parsed.json else train_report(trained.summary, str(trained.out_root))

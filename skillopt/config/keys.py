@@ -7,9 +7,10 @@ from types import MappingProxyType
 
 from skillopt.config.env_table import ENV
 from skillopt.config.key import Key, Retired
+from skillopt.config.model_table import MODEL
 from skillopt.config.provider_row import ROLES, Provider, ProviderField
 from skillopt.config.provider_rows import ROWS
-from skillopt.config.tables import BUDGET, EVALUATION, GRADIENT, MODEL, OPTIMIZER, RETIRED, TRAIN
+from skillopt.config.tables import BUDGET, EVALUATION, GRADIENT, OPTIMIZER, RETIRED, TRAIN
 
 SECTIONS = ("model", "train", "gradient", "optimizer", "evaluation", "env", "budget")
 """Names of the sections of a structured file."""

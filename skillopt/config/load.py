@@ -14,6 +14,7 @@ from typing import Any
 from skillopt.config.casting import cast_for
 from skillopt.config.key import Key
 from skillopt.config.keys import BY_FLAT, KEYS, SECTIONS, find_key
+from skillopt.config.shipped import find_config
 from skillopt.config.yaml_reader import ConfigFileNotFoundError, ConfigTypeError, read_yaml
 from skillopt.errors import ConfigError
 
@@ -111,7 +112,11 @@ def _set_structured(cfg: Data, key: Key | None, name: str, value: object) -> Non
 
 
 def read_config(path: Path, _chain: tuple[Path, ...] = ()) -> Loaded:
-    """Read a file and merge it over its bases. `_chain` holds the files that led here."""
+    """Read a file and merge it over its bases. `_chain` holds the files that led here.
+
+    One that is not there may be among those that are installed with the package; see `find_config`.
+    """
+    path = path if _chain else find_config(path)
     chain = (*_chain, path)
     resolved = path.resolve()
     if resolved in [earlier.resolve() for earlier in _chain]:

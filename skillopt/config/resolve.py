@@ -20,6 +20,7 @@ from skillopt.config.roles import ResolvedRoles, resolve_roles
 from skillopt.config.run_config import RunConfig
 from skillopt.config.schema import build_section
 from skillopt.config.settings import Collected
+from skillopt.config.shipped import find_skill
 from skillopt.errors import ConfigError
 from skillopt.utils.redact import hide_in_addresses, redact
 
@@ -110,7 +111,8 @@ def _derive(sections: dict[str, Any], given: Collected, roles: ResolvedRoles, co
         derived[f"model.{role}"] = roles.sources[f"{role}.model"]
         derived[f"model.{role}_backend"] = roles.sources[f"model.{role}_backend"]
     sections["model"] = _with(sections["model"], **changes)
-    sections["env"] = _with(sections["env"], out_root=_out_root(sections, command))
+    skill = find_skill(sections["env"].skill_init) if command == "train" else sections["env"].skill_init
+    sections["env"] = _with(sections["env"], out_root=_out_root(sections, command), skill_init=skill)
     if not given.section("env").get("out_root"):
         derived["env.out_root"] = "derived"
     return derived

@@ -16,7 +16,7 @@ from skillopt.utils.files import safe_name
 
 __all__ = ["SPLIT_MODES", "SPLIT_NAMES", "BaseDataLoader", "BatchSpec", "SplitDataLoader", "canonical_split"]
 
-SPLIT_MODES = ("ratio", "split_dir")
+SPLIT_MODES = ("ratio", "hash", "split_dir")
 
 
 class SplitDataLoader(BaseDataLoader):
@@ -25,7 +25,9 @@ class SplitDataLoader(BaseDataLoader):
     `split_mode: split_dir` reads the folders train, val and test of `split_dir`. `split_mode: ratio` cuts the items of
     `data_path` (a file, or a folder with one file) by `split_ratio` and `split_seed`, writes the split to
     `split_output_dir` or `<out_root>/_generated_splits/...` (only in memory if there is neither) and reads it from
-    there. `limit` above 0 keeps the first n items of each split in their fixed order. `id_field` names the id column.
+    there. `split_mode: hash` does the same, but places each item by its id and `split_seed` alone, so that a file that
+    grew is cut again without moving an old item. `limit` above 0 keeps the first n items of each split in their fixed
+    order. `id_field` names the id column.
     `split_strict` makes an error of equal inputs in different splits. `split_reset` allows to replace a generated split
     that was cut from other items.
 
@@ -73,7 +75,7 @@ class SplitDataLoader(BaseDataLoader):
         self._fill_settings(cfg)
         self._check_settings()
         self.notices = []
-        splits = self._load_folder(self.split_dir) if self.split_mode == "split_dir" else self._load_ratio()
+        splits = self._load_folder(self.split_dir) if self.split_mode == "split_dir" else self._cut()
         ignore = {self.id_field} if self.id_field != "id" else set()
         self.notices += checks.check_splits(splits, strict=self.split_strict, ignore=ignore)
         self.notices += audit_choices([item for items in splits.values() for item in items])
@@ -184,7 +186,7 @@ class SplitDataLoader(BaseDataLoader):
 
     def _check_settings(self) -> None:
         if self.split_mode not in SPLIT_MODES:
-            raise ConfigError(f"env.split_mode is {self.split_mode!r}; expected {' or '.join(SPLIT_MODES)}.")
+            raise ConfigError(f"env.split_mode is {self.split_mode!r}; expected one of {', '.join(SPLIT_MODES)}.")
         for name in ("split_seed", "seed", "limit"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int):
@@ -212,22 +214,24 @@ class SplitDataLoader(BaseDataLoader):
             splits[name] = checks.check_items(loaded, source=str(root / name))
         return splits
 
-    def _load_ratio(self) -> dict[str, tuple[Item, ...]]:
+    def _cut(self) -> dict[str, tuple[Item, ...]]:
         if not str(self.data_path).strip():
             hint = f"; to read the splits in {self.split_dir}, set split_mode: split_dir" if self.split_dir else ""
             raise DataError(f"env.data_path is empty; name a file of items to cut by split_ratio{hint}.")
         source = Path(self.data_path).absolute()
         weights = ratio.parse_ratio(self.split_ratio)
         items = checks.check_items(self.load_raw_items(str(source)), source=str(source))
-        splits = ratio.cut(items, weights, self.split_seed)
+        cut = ratio.cut_by_hash if self.split_mode == "hash" else ratio.cut
+        splits = cut(items, weights, self.split_seed)
         counts = {name: len(splits[name]) for name in SPLIT_NAMES}
         if not items:
             raise DataError(f"{source}: holds no items.")
         if not counts["train"] or not counts["val"]:
             shares = ", ".join(f"{name} {number}" for name, number in counts.items())
             raise DataError(
-                f"{source}: {len(items)} item(s) cut {self.split_ratio} give {shares}; train and val need at least one "
-                "item each, so add items or change env.split_ratio (1:1:1 needs three items)."
+                f"{source}: {len(items)} item(s) cut {self.split_ratio} in split_mode {self.split_mode} give {shares}; "
+                "train and val need at least one item each, so add items or change env.split_ratio (in split_mode "
+                "ratio, 1:1:1 needs three items)."
             )
         folder = self._generated_folder()
         if folder is None:
@@ -248,7 +252,8 @@ class SplitDataLoader(BaseDataLoader):
             return Path(self.split_output_dir)
         if not self.out_root:
             return None
-        name = f"{self.env_name}_{self.split_ratio.replace(':', '-')}_seed{self.split_seed}"
+        by_hash = "_hash" if self.split_mode == "hash" else ""
+        name = f"{self.env_name}_{self.split_ratio.replace(':', '-')}_seed{self.split_seed}{by_hash}"
         return Path(self.out_root) / "_generated_splits" / safe_name(name)
 
 

@@ -12,7 +12,7 @@ from skillopt.utils.files import atomic_write_json, read_json
 
 MANIFEST = "split_manifest.json"
 _WORDS = {"source_hash": "source_hash (the data file has changed since it was cut)"}
-_DECIDING = ("source_hash", "split_ratio", "split_seed")
+_DECIDING = ("source_hash", "split_mode", "split_ratio", "split_seed")
 
 
 def write_split_folder(
@@ -20,7 +20,8 @@ def write_split_folder(
 ) -> None:
     """Write `<folder>/<split>/items.json` for each split and the manifest.
 
-    A folder that was cut from the same items with the same ratio and seed is written again, with the same content.
+    A folder that was cut from the same items with the same mode, ratio and seed is written again, with the same
+    content; one that was cut by hash also from other items, since those that stay keep their split.
     Raises DataError for a folder with another manifest, unless `reset`, and always for one with splits that have no
     manifest: those were made by hand. The manifest goes first, so that an interrupted start can be repeated.
     """
@@ -50,10 +51,12 @@ def _check_folder(
     old = read_json(path)
     known = old if isinstance(old, dict) else {}
     changed = [key for key in _DECIDING if known.get(key) != manifest[key]]
+    if changed == ["source_hash"] and manifest["split_mode"] == "hash":
+        return
     if changed and not reset:
         raise DataError(
             f"{folder}: holds a split with another {', '.join(_WORDS.get(key, key) for key in changed)}; cutting again "
             "would move items between train, val and test, and scores could not be compared. Choose another "
             "split_output_dir or out_root, go on with this split through split_mode: split_dir, or set split_reset: "
-            "true to replace it."
+            "true to replace it; under split_mode: hash, items that are added to a file move no others."
         )

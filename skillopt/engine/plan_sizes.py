@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from skillopt.datasets.base import SplitDataLoader
 from skillopt.engine.plan_counts import Shape
 from skillopt.envs.base import TaskEnv
+from skillopt.errors import SkillOptError
 from skillopt.gradient.trajectories import TRAJECTORY_TOKENS
 from skillopt.optimizer.comparison import COMPARISON_TOKENS
 from skillopt.prompts import load_prompt
@@ -69,7 +70,11 @@ class PromptSizes:
         for split in ("train", "val", "test"):
             sizes = []
             for item in loader.items(split)[: self.shape.items[split]]:
-                texts = [_text(message.get("content")) for message in env.messages(item, self.skill)]
+                try:
+                    messages = env.messages(item, self.skill)
+                except (SkillOptError, LookupError, TypeError, ValueError):
+                    continue  # the run says what is wrong with this item, and does without it
+                texts = [_text(message.get("content")) for message in messages]
                 if None in texts:
                     return None
                 sizes.append(sum(count_tokens(text) for text in texts if text))

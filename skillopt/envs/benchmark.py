@@ -87,7 +87,10 @@ class BenchmarkEnv(SplitEnv):
         folder = str(self.split_dir or cfg.get("split_dir") or "")
         mode = cfg.get("split_mode") or self.split_mode
         if mode == "split_dir" and folder and not Path(folder).exists():
-            sample = f"configs/{benchmark_name(type(self))}/sample.yaml"
+            name = benchmark_name(type(self))
+            if Path(folder) == Path("data", "samples", name):
+                raise DataError(f"env.split_dir: {folder} does not exist; `skillopt data samples {name}` writes it.")
+            sample = f"configs/{name}/sample.yaml"
             raise DataError(
                 f"env.split_dir: {folder} does not exist; `{materialize_command(type(self))}` makes it from the "
                 f"public data, and {sample} runs on a few items that are shipped."

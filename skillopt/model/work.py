@@ -45,6 +45,9 @@ DROPPABLE = frozenset(
     }
 )
 """Parameters without which a request still asks for the same thing."""
+ATTEMPTS = 2
+"""So many attempts that hang for as long as one may take have time within one call."""
+_LEAST_SHARE = 0.01  # of a call's time; with less left another attempt would be paid for in vain
 
 
 class Work:
@@ -69,8 +72,9 @@ class Work:
         self._place = 0  # in the line for the endpoint; kept over all attempts
         self._cap_factor = 1
         self._silent = 0  # attempts that ended without an answer
-        self._attempt_seconds = float(role.settings.get("timeout_seconds") or 0) or None
-        self._seconds = max(path.limits.timeout_seconds, self._attempt_seconds or 0.0)
+        own = float(role.settings.get("timeout_seconds") or 0)
+        self._attempt_seconds: float | None = own or path.limits.timeout_seconds / ATTEMPTS
+        self._seconds = max(path.limits.timeout_seconds, ATTEMPTS * self._attempt_seconds)
         left = token.remaining()
         if call.workspace is not None and left is not None:
             self._attempt_seconds, self._seconds = None, left  # an agent's work takes the time that its task has
@@ -204,9 +208,9 @@ class Work:
 
     def _timeout(self) -> float:
         """Seconds for the next attempt. Raises DeadlineError when the call has used up its time."""
-        if self._seconds_left <= 0:
+        if self._seconds_left <= _LEAST_SHARE * self._seconds:
             own = self._seconds > self.path.limits.timeout_seconds
-            name = "the backend's timeout_seconds" if own else "model.timeout_seconds"
+            name = f"{ATTEMPTS} times the backend's timeout_seconds" if own else "model.timeout_seconds"
             raise DeadlineError(f"{self.who} gave no answer within {name} = {self._seconds:g}.")
         bounds = (self._seconds_left, self._attempt_seconds, self.token.remaining())
         return min(bound for bound in bounds if bound is not None)

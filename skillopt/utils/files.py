@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from skillopt.errors import DataError, RunLockedError
-from skillopt.types import content_hash
+from skillopt.types.canonical import content_hash
 
 _RESERVED = re.compile(r"^(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
 _MAX_NAME = 120

@@ -48,7 +48,9 @@ class Limits:
 
     `cpu_seconds`: of each process. `memory_bytes`: of each process, and of all together. `file_bytes`: of one file.
     `disk_bytes`: of all that is added to the folder and the temporary file systems. `processes`: at a time.
-    `wall_seconds`: from start to end. `output_bytes`: kept of each output, beginning and end.
+    `wall_seconds`: from start to end. `output_bytes`: kept of each output, beginning and end. `address_bytes`: what a
+    process may reserve, used or not (0: no more than `memory_bytes`, which stops it at once; runtimes such as V8, Go
+    and the JVM reserve far more than they use). `open_files`: of each process.
     """
 
     cpu_seconds: int = 120
@@ -58,6 +60,8 @@ class Limits:
     wall_seconds: float = 120.0
     output_bytes: int = 1024**2
     disk_bytes: int = 1024**3
+    address_bytes: int = 0
+    open_files: int = 256
 
 
 @dataclass(frozen=True, slots=True)

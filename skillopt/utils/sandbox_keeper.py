@@ -3,7 +3,8 @@
 Run by `skillopt.utils.sandbox` as `python -I -S sandbox_keeper.py ORDER`, outside a room or as the first process of
 one; it imports the standard library only. `ORDER` is JSON: `argv`, `folder`, `env` (all of the program's environment),
 `alone` (this is the first process of a room: whatever else lives here is the program's), `spaces` (temporary file
-systems that count as disk) and the limits `cpu_seconds`, `memory_bytes`, `file_bytes`, `disk_bytes`, `processes`.
+systems that count as disk) and the limits `cpu_seconds`, `memory_bytes`, `address_bytes` (0: `memory_bytes`),
+`file_bytes`, `disk_bytes`, `processes`, `open_files`.
 
 It ends with the program's exit code, 128 + N when signal N ended it, 137 when a limit did (standard error says
 which), 126 or 127 when the program cannot be started.
@@ -18,16 +19,17 @@ import select
 import signal
 import stat
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 _EVERY_SECONDS = 0.05
+_REST = 4  # looking at files takes at most one part in five of a processor, however many there are
 _ROUNDS, _ROUND_SECONDS = 400, 0.005
 _ENDED_BY_LIMIT = 128 + 9
 _SMALLEST = 4096  # what an empty file counts
 _LONGEST_PATH = 3500  # bytes; the system looks up no more than 4,096, and one name may have 255
-_OPEN_FILES = 256
 _PROCESSORS = 4  # numeric libraries start a thread for each one, and every thread takes of the memory
 _PROC = Path("/proc")
 _SET_NOT_READABLE, _SET_NO_NEW_RIGHTS, _SET_ADOPTS = 4, 38, 36
@@ -43,6 +45,7 @@ class Keeper:
         self._before = {path: (found.st_ino, found.st_blocks) for path, found in _files(self._folder)}
         self._bytes_before = sum(max(_SMALLEST, blocks * 512) for _, blocks in self._before.values())
         self._unseen: set[int] = set()
+        self._due = 0.0
 
     def start(self) -> None:
         """Start the program in a group of its own."""
@@ -72,8 +75,12 @@ class Keeper:
                     code = os.waitstatus_to_exitcode(found[1])
         return code if code is None or code >= 0 else 128 - code
 
-    def broken(self) -> str:
-        """The limit that is exceeded, in words, or ""."""
+    def due(self) -> bool:
+        """True when the files should be looked at again."""
+        return time.monotonic() >= self._due
+
+    def broken(self, *, files: bool = True) -> str:
+        """The limit that is exceeded, in words, or "". `files`: also those on files."""
         family = self.family()
         if len(family) > self.order["processes"]:
             return f"more than {self.order['processes']} processes"
@@ -83,11 +90,17 @@ class Keeper:
         if unseen & self._unseen:
             return "a process that hides its open files"
         self._unseen = unseen
+        return self._broken_on_disk(family) if files else ""
+
+    def _broken_on_disk(self, family: list[int]) -> str:
+        start = time.monotonic()
         files = list(_files(self._folder))
         if any(len(os.fsencode(path)) > _LONGEST_PATH for path, _ in files):
             return "folders nested deeper than can be looked into"
         if self._disk(family, files) > self.order["disk_bytes"]:
             return f"more than {self.order['disk_bytes']:,} bytes in files"
+        end = time.monotonic()
+        self._due = end + _REST * (end - start)
         return ""
 
     def family(self) -> list[int]:
@@ -157,9 +170,10 @@ def set_limits(order: dict[str, Any]) -> None:
     """Bound this process, and what it becomes, by what the system itself enforces."""
     import resource
 
-    cpu, memory, size = order["cpu_seconds"], order["memory_bytes"], order["file_bytes"]
+    cpu, size, files = order["cpu_seconds"], order["file_bytes"], order["open_files"]
+    memory = order["address_bytes"] or order["memory_bytes"]
     wanted: list[tuple[str, int, int]] = [("CORE", 0, 0), ("CPU", cpu, cpu + 1), ("AS", memory, memory)]
-    wanted += [("FSIZE", size, size), ("NOFILE", _OPEN_FILES, _OPEN_FILES)]
+    wanted += [("FSIZE", size, size), ("NOFILE", files, files)]
     if order["alone"] and _counts_by_room():
         wanted.append(("NPROC", order["processes"], order["processes"]))
     for name, soft, hard in wanted:
@@ -272,7 +286,7 @@ def main(order: dict[str, Any]) -> int:
         if woken in select.select([woken], [], [], _EVERY_SECONDS)[0]:
             os.read(woken, 4096)
         code = keeper.ended()
-        broken = keeper.broken() if code is None else ""
+        broken = keeper.broken(files=keeper.due()) if code is None else ""
     keeper.end_all()
     broken = broken or keeper.broken()
     keeper.tidy(full=bool(broken))

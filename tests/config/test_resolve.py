@@ -226,7 +226,7 @@ def test_booleans_in_the_environment(run: Run, word: str, value: bool) -> None:
         ("model: {prices: {m: 3}}", ["model.prices must give 'm' the prices input and output"]),
         ("model: {qwen_chat_max_tokens: 0}", ["model.qwen_chat_max_tokens", "at least 1"]),
         ("env: {scorer_options: 3}", ["env.scorer_options must be a mapping"]),
-        ("env: {split_mode: dir}", ["ratio, split_dir"]),
+        ("env: {split_mode: dir}", ["ratio, hash, split_dir"]),
         ("budget: {max_calls: 0}", ["budget.max_calls must be a whole number above 0, not 0"]),
         ("budget: {max_cost_usd: -1}", ["above 0"]),
         ("budget: {max_tokens: 0}", ["above 0"]),

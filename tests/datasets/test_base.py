@@ -222,7 +222,7 @@ def test_a_data_folder_must_hold_one_file(tmp_path):
 
 def test_a_cut_that_leaves_train_or_val_empty_stops_before_writing(tmp_path):
     out = tmp_path / "out"
-    with pytest.raises(DataError, match=r"1 item.* cut 2:1:7 give"):
+    with pytest.raises(DataError, match=r"1 item.* cut 2:1:7 in split_mode ratio give"):
         load(data_path=str(make_source(tmp_path, 1)), split_output_dir=str(out))
     with pytest.raises(DataError, match="holds no items"):
         load(data_path=str(make_source(tmp_path, 0)), split_output_dir=str(out))
@@ -238,7 +238,7 @@ def test_c094_bad_ratio(tmp_path, ratio):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"split_mode": "ratios"}, "env.split_mode is 'ratios'; expected ratio or split_dir"),
+        ({"split_mode": "ratios"}, "env.split_mode is 'ratios'; expected one of ratio, hash, split_dir"),
         ({"limit": -1}, "env.limit is -1"),
         ({"limit": True}, "env.limit is True"),
         ({"split_seed": "7"}, "env.split_seed is '7'"),
@@ -262,6 +262,32 @@ def test_c106_a_grown_file_is_not_cut_again_without_the_flag(tmp_path):
     assert sum(len(load(**options, split_reset=True).items(name)) for name in SPLIT_NAMES) == 105
     with pytest.raises(DataError, match="another split_ratio, split_seed"):
         load(**options, split_ratio="1:1:1", split_seed=1)
+
+
+def test_c106_by_hash_a_grown_file_is_cut_again_and_old_items_keep_their_split(tmp_path):
+    options = {"data_path": str(make_source(tmp_path, 100)), "split_output_dir": str(tmp_path / "out")}
+    first = load(**options, split_mode="hash")
+    make_source(tmp_path, 105)
+    grown = load(**options, split_mode="hash")
+    for name in SPLIT_NAMES:
+        assert set(ids(first, name)) <= set(ids(grown, name))
+    assert sum(len(grown.items(name)) for name in SPLIT_NAMES) == 105
+    for changed in ({"split_mode": "ratio"}, {"split_mode": "hash", "split_seed": 7}):
+        with pytest.raises(DataError, match="holds a split with another split_"):
+            load(**options, **changed)
+
+
+def test_c106_by_hash_has_its_own_folder_under_a_run(tmp_path):
+    source = str(make_source(tmp_path, 100))
+    for mode in ("ratio", "hash"):
+        load(data_path=source, split_mode=mode, cfg={"out_root": str(tmp_path / "run"), "env": "mine"})
+    folders = sorted(path.name for path in (tmp_path / "run" / "_generated_splits").iterdir())
+    assert folders == ["mine_2-1-7_seed42", "mine_2-1-7_seed42_hash"]
+
+
+def test_by_hash_a_split_without_items_stops(tmp_path):
+    with pytest.raises(DataError, match=r"cut 1:1:998 in split_mode hash give"):
+        load(data_path=str(make_source(tmp_path, 20)), split_mode="hash", split_ratio="1:1:998")
 
 
 def test_c107_a_reordered_file_gives_the_same_split(tmp_path):

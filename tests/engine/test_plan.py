@@ -27,6 +27,27 @@ from skillopt.types import RolloutResult
 PRICES = {name: {"input": 1.0, "output": 4.0} for name in ("target-model", "optimizer-model")}
 
 
+def test_an_item_that_cannot_be_shown_leaves_the_rest_of_the_estimate(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (world.root / "picky_env.py").write_text(
+        "from skillopt.envs.jsonl.adapter import JsonlEnv\n\n\n"
+        "class Picky(JsonlEnv):\n"
+        "    def messages(self, item, skill):\n"
+        "        if item.id.endswith('0'):\n"
+        "            raise KeyError('picture')\n"
+        "        return super().messages(item, skill)\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(world.root)
+    plain, picky = (
+        make_plan(resolve(world.config(env={"name": name}), environ={})).roles["target"]
+        for name in ("jsonl", "picky_env:Picky")
+    )
+    assert picky.calls == plain.calls
+    assert picky.prompt_tokens is not None
+
+
 def silent(request: Mapping[str, Any]) -> str:
     """A server whose optimizer never proposes anything."""
     if request["model"] == "optimizer-model" and "Trajectories (" in text_of(request, "user"):

@@ -33,7 +33,7 @@ def test_two_runs_at_once_share_nothing(make_world: Callable[..., World], monkey
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
     for index, world in enumerate(worlds):
         asked = world.server.requests
         assert {record.headers["Authorization"] for record in asked} == {f"Bearer {KEYS[index]}"}

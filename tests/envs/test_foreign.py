@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from skillopt.datasets.base import BatchSpec
-from skillopt.envs.base import EnvAdapter, overrides_reflect
+from skillopt.envs.adapter import EnvAdapter, overrides_reflect
 from skillopt.envs.runner import run_batch
 from skillopt.errors import AuthError, ConfigError, DataError, RunError, TransientError
 from skillopt.model.active import active_session

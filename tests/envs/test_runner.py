@@ -167,10 +167,10 @@ def test_an_item_is_cancelled_at_its_deadline_and_the_others_go_on(bench: Any, i
         return text.upper()
 
     started = time.monotonic()
-    results = run_items(bench.env, items, "s", bench.context(bench.session(answer), item_timeout=0.1, item_retries=0))
-    assert time.monotonic() - started < 5
+    results = run_items(bench.env, items, "s", bench.context(bench.session(answer), item_timeout=1.0, item_retries=0))
+    assert time.monotonic() - started < 20
     assert [result.ok for result in results] == [True, False, True, True, True, True]
-    assert results[1].error == "DeadlineError: not finished within 0.1 s"
+    assert results[1].error == "DeadlineError: not finished within 1 s"
 
 
 def test_code_that_ignores_its_deadline_is_left_behind_and_its_late_result_discarded(
@@ -181,15 +181,15 @@ def test_code_that_ignores_its_deadline_is_left_behind_and_its_late_result_disca
 
     def answer(text: str, _: CancelToken) -> str:
         if text == "q1":
-            release.wait(10)
+            release.wait(60)
             ended.set()
         return text.upper()
 
-    context = bench.context(bench.session(answer), item_timeout=0.1, item_retries=0)
+    context = bench.context(bench.session(answer), item_timeout=1.0, item_retries=0)
     results = run_items(bench.env, items, "s", context)
     assert [result.ok for result in results] == [True, False, True, True, True, True]
     release.set()
-    assert ended.wait(5)
+    assert ended.wait(60)
     assert sorted(result.id for _, _, result in bench.store.rollouts()) == ["i0", "i2", "i3", "i4", "i5"]
 
 
@@ -213,23 +213,26 @@ def test_a_fatal_error_cancels_items_under_way(bench: Any, items: list[Item]) ->
         if text == "q0":
             waiting.set()
             cancel.wait(30)
-        waiting.wait(5)
+        waiting.wait(60)
         raise AuthError("401")
 
     started = time.monotonic()
     with pytest.raises(AuthError):
         run_items(bench.env, items, "s", bench.context(bench.session(answer), workers=2))
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
 
 
 def test_a_used_up_budget_lets_paid_items_finish(bench: Any, items: list[Item]) -> None:
     over = threading.Event()
+    refused: list[threading.Thread] = []
 
     def answer(text: str, cancel: CancelToken) -> str:
         if text == "q0":
-            over.wait(5)
-            cancel.wait(0.05)
+            over.wait(60)
+            refused[0].join(60)
+            cancel.wait(0.2)
             return text.upper()
+        refused.append(threading.current_thread())
         over.set()
         raise BudgetExceededError("budget.max_calls")
 
@@ -305,7 +308,9 @@ def test_public_rollout_runs_in_a_given_context(bench: Any, items: list[Item]) -
     assert [(row["id"], row["hard"]) for row in results] == [(item.id, 1.0) for item in items]
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 @given(delays=st.lists(st.integers(0, 4), min_size=1, max_size=8), workers=st.integers(1, 8))
 def test_order_of_results_is_order_of_items(bench: Any, delays: list[int], workers: int) -> None:
     rows = [Item(str(n), {"question": f"{n}", "answer": f"{n}"}) for n in range(len(delays))]
@@ -326,7 +331,7 @@ def test_an_item_whose_code_ends_the_process_is_an_error_of_that_item(bench: Any
             raise SystemExit(3)
         return text.upper()
 
-    results = run_items(bench.env, items, "s", bench.context(bench.session(answer), stop=CancelToken(timeout=20)))
+    results = run_items(bench.env, items, "s", bench.context(bench.session(answer), stop=CancelToken(timeout=60)))
     assert [result.status for result in results[:3]] == ["ok", "error", "ok"]
     assert "SystemExit" in results[1].error
 

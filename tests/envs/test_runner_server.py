@@ -42,8 +42,8 @@ def test_a_wrong_key_ends_the_run_at_once(bench: Any, items: list[Item]) -> None
 def test_a_call_that_hangs_is_ended_with_its_item(bench: Any, items: list[Item]) -> None:
     started = time.monotonic()
     with LoopbackServer(answer, faults=[None, hang(30)]) as server, Session({"target": server.role()}) as session:
-        context = bench.context(session, workers=1, item_timeout=0.3, item_retries=1)
+        context = bench.context(session, workers=1, item_timeout=1.5, item_retries=1)
         results = run_items(bench.env, items, "s", context)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
     assert [result.hard for result in results] == [1.0] * len(items)
     assert len(server.requests) == len(items) + 1

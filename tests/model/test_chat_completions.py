@@ -133,7 +133,7 @@ def test_effort_goes_out_where_the_dialect_has_it() -> None:
 )
 def test_the_key_goes_into_the_header_that_is_asked_for(header: str, sent: dict[str, str]) -> None:
     with LoopbackServer("hi") as server:
-        context = CallContext(5.0)
+        context = CallContext(60.0)
         url = completions_url(server.url)
         answer, _ = post_json(url, {"messages": []}, server.role(), context, key="k-1", key_header=header)
         post_json(url, {"messages": []}, server.role(), context, key="", key_header=header)
@@ -144,7 +144,7 @@ def test_the_key_goes_into_the_header_that_is_asked_for(header: str, sent: dict[
 
 def test_one_pool_keeps_keys_and_headers_apart() -> None:
     with LoopbackServer("hi") as server:
-        context = CallContext(5.0)
+        context = CallContext(60.0)
         for key, header in (("a", "api-key"), ("a", "Authorization"), ("b", "api-key")):
             post_json(completions_url(server.url), {}, server.role(), context, key=key, key_header=header)
     assert [(r.headers.get("api-key"), r.headers.get("Authorization")) for r in server.requests] == [
@@ -158,7 +158,7 @@ def test_one_pool_keeps_keys_and_headers_apart() -> None:
 def test_a_request_that_is_no_json_is_refused_unsent(value: object) -> None:
     with LoopbackServer("hi") as server, pytest.raises(errors.BadRequestError, match="written as JSON"):
         call = replace(HELLO, tools=[{"function": {"parameters": value}}])
-        openai_compatible.complete(call, server.role(), CallContext(5.0))
+        openai_compatible.complete(call, server.role(), CallContext(60.0))
     assert not server.requests
 
 
@@ -167,10 +167,10 @@ def test_images_pass_through_and_other_parts_are_refused_unsent() -> None:
     content = [{"type": "text", "text": "What is this?"}, image]
     with LoopbackServer("a cat") as server:
         call = ModelCall(messages=({"role": "user", "content": content},))
-        assert openai_compatible.complete(call, server.role(), CallContext(5.0)).text == "a cat"
+        assert openai_compatible.complete(call, server.role(), CallContext(60.0)).text == "a cat"
         with pytest.raises(errors.BadRequestError, match="message 1 has a part of type 'input_audio'"):
             bad = ModelCall(messages=({"role": "user", "content": [{"type": "input_audio"}]},))
-            openai_compatible.complete(bad, server.role(), CallContext(5.0))
+            openai_compatible.complete(bad, server.role(), CallContext(60.0))
     assert [r.body["messages"] for r in server.requests] == [[{"role": "user", "content": content}]]
 
 
@@ -214,10 +214,10 @@ def test_a_tool_conversation_goes_back_and_forth() -> None:
     bodies = iter([chat_completion(None, finish_reason="tool_calls", tool_calls=wanted), chat_completion("It rains.")])
     with LoopbackServer(lambda _: next(bodies)) as server:
         first = replace(HELLO, tools=TOOLS, tool_choice={"type": "function", "function": {"name": "search"}})
-        asked = openai_compatible.complete(first, server.role(), CallContext(5.0))
+        asked = openai_compatible.complete(first, server.role(), CallContext(60.0))
         result = {"role": "tool", "tool_call_id": asked.tool_calls[0].id, "content": "rain"}
         after = (*HELLO.messages, asked.message().model_dump(mode="json"), result)
-        answered = openai_compatible.complete(replace(first, messages=after), server.role(), CallContext(5.0))
+        answered = openai_compatible.complete(replace(first, messages=after), server.role(), CallContext(60.0))
     assert answered.text == "It rains."
     assert [dict(m) for m in server.requests[1].body["messages"][2:]] == [
         {"role": "assistant", "content": "", "tool_calls": wanted},
@@ -329,7 +329,7 @@ def test_the_request_equals_that_of_the_official_client(tools: list[dict[str, An
     choice = {"tool_choice": "required"} if tools else {}
     call = ModelCall(tuple(messages), max_completion_tokens=77, temperature=0.25, effort="low", tools=tools, **choice)
     with LoopbackServer("hi") as server:
-        ours = openai_compatible.complete(call, server.role(api_key="sk-test-1"), CallContext(5.0))
+        ours = openai_compatible.complete(call, server.role(api_key="sk-test-1"), CallContext(60.0))
         with openai.OpenAI(base_url=server.url, api_key="sk-test-1", max_retries=0) as client:
             theirs = client.chat.completions.create(
                 model="loopback",
@@ -357,5 +357,5 @@ def test_garbage_after_200_is_shown_without_the_key() -> None:
         LoopbackServer(faults=[garbage("oops sk-secret-123456")]) as server,
         pytest.raises(errors.TransientError) as caught,
     ):
-        openai_compatible.complete(HELLO, server.role(api_key="sk-secret-123456"), CallContext(5.0))
+        openai_compatible.complete(HELLO, server.role(api_key="sk-secret-123456"), CallContext(60.0))
     assert "oops" in str(caught.value) and "sk-secret" not in str(caught.value)

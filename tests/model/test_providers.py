@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import given_time, until
 
 from skillopt import errors
 from skillopt.model import Limits, ModelCall, ModelReply, Session
@@ -69,7 +70,8 @@ class Case:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-SLOW = {"timeout_seconds": 0.1}
+QUICK = 0.1
+SLOW = {"timeout_seconds": QUICK}
 TOO_LONG_ERROR = {
     "code": "context_length_exceeded",
     "message": "maximum context length is 10 tokens; you sent 20 tokens",
@@ -157,13 +159,16 @@ def check(row: str, said: ModelReply | errors.ModelError) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.row[:40])
 def test_row(case: Case) -> None:
-    with (
-        LoopbackServer(case.reply, faults=lambda _: case.fault) as server,
-        session_for(server, settings=case.settings) as session,
-    ):
-        said = outcome(session, case.asked_by)
-        check(case.row, said)
-        assert len(server.requests) == case.requests
+    def once(seconds: float) -> tuple[ModelReply | errors.ModelError, int]:
+        with (
+            LoopbackServer(case.reply, faults=lambda _: case.fault) as server,
+            session_for(server, settings=dict.fromkeys(case.settings, seconds)) as session,
+        ):
+            return outcome(session, case.asked_by), len(server.requests)
+
+    said, requests = given_time(once, lambda made: made[1] == case.requests, QUICK)
+    check(case.row, said)
+    assert requests == case.requests
     assert isinstance(said, ModelReply) or case.says in str(said)
     assert not isinstance(said, ModelReply) or said.text == case.text
 
@@ -172,12 +177,15 @@ def test_row(case: Case) -> None:
     "case", [case for case in CASES if case.requests == 2 and not case.text], ids=lambda c: c.row[:40]
 )
 def test_what_passes_is_got_over(case: Case) -> None:
-    replies = iter([case.reply, "fine"] if case.fault is None else ["fine"])
-    with (
-        LoopbackServer(lambda _: next(replies), faults=[case.fault]) as server,
-        session_for(server, settings=case.settings) as session,
-    ):
-        said = outcome(session, case.asked_by)
+    def once(seconds: float) -> ModelReply | errors.ModelError:
+        replies = iter([case.reply, "fine"] if case.fault is None else ["fine"])
+        with (
+            LoopbackServer(lambda _: next(replies), faults=[case.fault]) as server,
+            session_for(server, settings=dict.fromkeys(case.settings, seconds)) as session,
+        ):
+            return outcome(session, case.asked_by)
+
+    said = given_time(once, lambda said: isinstance(said, ModelReply), QUICK)
     assert isinstance(said, ModelReply) and said.text == "fine"
     assert said.usage.prompt_tokens == (10 if case.fault else 20)  # what the first attempt took is counted
 
@@ -194,7 +202,12 @@ def test_nothing_answers() -> None:
 
 def test_no_room() -> None:
     heard: list[tuple[str, dict[str, Any]]] = []
-    with LoopbackServer("ok", latency=0.1, max_in_flight=1, retry_after=30) as server:
+
+    def once_the_other_is_refused(_: object) -> str:
+        until(lambda: len(server.requests) >= 2)
+        return "ok"
+
+    with LoopbackServer(once_the_other_is_refused, max_in_flight=1, retry_after=30) as server:
         session = session_for(server, emit=lambda kind, **data: heard.append((kind, data)))
         from concurrent.futures import ThreadPoolExecutor
 

@@ -47,7 +47,7 @@ def test_chat_functions(server: LoopbackServer) -> None:
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     model.configure_openai_compatible(optimizer_model="opt", target_model="tgt")
     assert model.chat_optimizer("s", "u") == ("opt", usage)
-    assert model.chat_target(system="s", user="u", max_completion_tokens=9, retries=0, timeout=5.0) == ("tgt", usage)
+    assert model.chat_target(system="s", user="u", max_completion_tokens=9, retries=0, timeout=60.0) == ("tgt", usage)
     assert model.chat_with_deployment("other", "s", "u") == ("other", usage)
     assert model.chat_optimizer_messages([{"role": "user", "content": "u"}])[0] == "opt"
     assert model.chat_messages_with_deployment("x", [{"role": "user", "content": "u"}])[0] == "x"
@@ -153,9 +153,9 @@ def test_two_threads_with_their_own_sessions() -> None:
 
     def work(name: str) -> None:
         with model.use_session(model.Session({"target": ScriptedModel(lambda call: name).role()})):
-            barrier.wait(5)
+            barrier.wait(60)
             said[name] = model.chat_target("s", "u")[0]
-            barrier.wait(5)
+            barrier.wait(60)
 
     threads = [threading.Thread(target=work, args=(name,)) for name in ("a", "b")]
     for thread in threads:
@@ -192,7 +192,7 @@ def test_a_thread_without_context_never_gets_the_session_of_another_run() -> Non
     def other_run() -> None:
         with model.use_session(second):
             inside.set()
-            leave.wait(5)
+            leave.wait(60)
 
     def ask() -> object:
         return model.chat_target("s", "u")[0]
@@ -201,7 +201,7 @@ def test_a_thread_without_context_never_gets_the_session_of_another_run() -> Non
         assert in_a_bare_thread(ask) == "first"
         other = threading.Thread(target=other_run)
         other.start()
-        inside.wait(5)
+        inside.wait(60)
         refused = in_a_bare_thread(ask)
         assert isinstance(refused, ConfigError)
         assert "2 runs are under way" in str(refused) and "copy_context" in str(refused)
@@ -223,15 +223,15 @@ def test_blocks_of_one_run_in_several_threads_are_no_riddle() -> None:
 
     def work() -> None:
         with model.use_session(session):
-            barrier.wait(5)
-            barrier.wait(5)
+            barrier.wait(60)
+            barrier.wait(60)
 
     threads = [threading.Thread(target=work) for _ in range(2)]
     for thread in threads:
         thread.start()
-    barrier.wait(5)
+    barrier.wait(60)
     assert in_a_bare_thread(lambda: model.chat_target("s", "u")[0]) == "mine"
-    barrier.wait(5)
+    barrier.wait(60)
     for thread in threads:
         thread.join()
 

@@ -42,7 +42,7 @@ CONVERSATION = (
     {"role": "tool", "tool_call_id": "call_9", "content": "12 °C"},
     {"role": "assistant", "content": "It is 12 °C."},
 )
-CTX = CallContext(5)
+CTX = CallContext(60.0)
 
 
 @pytest.mark.parametrize(

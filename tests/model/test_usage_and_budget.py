@@ -36,7 +36,7 @@ def test_summary_has_sorted_stages_and_a_total() -> None:
         "completion_tokens": 30,
         "total_tokens": 330,
     }
-    assert tracker.by_role_stage()["target"]["rollout"].calls == 2
+    assert tracker.by_stage()["rollout"].calls == 2
     assert tracker.by_stage()["analyst"].prompt_tokens == 100
     tracker.reset()
     assert tracker.summary() == {"_total": {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}}

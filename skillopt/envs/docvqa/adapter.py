@@ -166,7 +166,7 @@ class DocVQAEnv(BenchmarkEnv):
                 raise DataError(f"env.data_root: {root} is not a folder; name the one that the image paths start from.")
             return [root]
         source = Path(str(self.split_dir or cfg.get("split_dir") or "."))
-        if self.split_mode == "ratio":
+        if self.split_mode in ("ratio", "hash"):
             data = Path(str(self.data_path or cfg.get("data_path") or "."))
             source = data if data.is_dir() else data.parent
         return [source, Path()]

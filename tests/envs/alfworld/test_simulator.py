@@ -8,10 +8,10 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
+from patience import given_time, until
 
 from skillopt.datasets.samples import alfworld as samples
 from skillopt.envs.alfworld.simulator import Seats, Simulator, SimulatorError, SimulatorPool
@@ -87,10 +87,10 @@ def test_a_broken_game_is_an_error_and_the_next_game_can_be_played(games: Path, 
 def test_a_simulator_that_nobody_uses_ends_by_itself() -> None:
     folder = Path(samples.__file__).parents[2] / "envs/alfworld"
     code = "import sys, worker; worker.IDLE_SECONDS = 0.1; worker.main()"
-    ended = subprocess.run([sys.executable, "-c", code], cwd=folder, stdin=subprocess.DEVNULL, timeout=20, check=False)
+    ended = subprocess.run([sys.executable, "-c", code], cwd=folder, stdin=subprocess.DEVNULL, timeout=60, check=False)
     assert ended.returncode == 0
     with subprocess.Popen([sys.executable, "-c", code], cwd=folder, stdin=subprocess.PIPE) as waiting:
-        assert waiting.wait(20) == 0
+        assert waiting.wait(60) == 0
 
 
 @pytest.mark.parametrize(
@@ -115,21 +115,27 @@ def test_a_simulator_that_fails_is_an_error_that_may_pass(step: str, words: str,
 def test_a_simulator_that_hangs_ends_with_its_item(tmp_path: Path) -> None:
     child = "child = subprocess.Popen(['sleep', '600'], start_new_session=True)"
     hang = f"{child}; open('PID', 'w').write(str(child.pid)); time.sleep(600)"
-    script = stand_in(tmp_path, hang.replace("PID", str(tmp_path / "pid")))
-    pool, token = SimulatorPool(1, lambda: Simulator(script=script)), CancelToken(timeout=1.0)
-    with pytest.raises(DeadlineError), pool.game(Path("g"), token) as (simulator, _):
-        simulator.step("look", token)
-    assert not alive(simulator.pid)
-    assert not alive(int((tmp_path / "pid").read_text()))
+    pid_file = tmp_path / "pid"
+    script = stand_in(tmp_path, hang.replace("PID", str(pid_file)))
+
+    def hanging(seconds: float) -> list[int]:
+        pool, token, pids = SimulatorPool(1, lambda: Simulator(script=script)), CancelToken(timeout=seconds), []
+        with pytest.raises(DeadlineError), pool.game(Path("g"), token) as (simulator, _):
+            pids.append(simulator.pid)
+            simulator.step("look", token)
+        return pids
+
+    pids = given_time(hanging, lambda _: pid_file.exists() and pid_file.read_text() != "")
+    assert pids and not any(alive(pid) for pid in (*pids, int(pid_file.read_text())))
 
 
 def test_an_interrupt_ends_those_at_work_and_those_that_wait(tmp_path: Path) -> None:
-    script = stand_in(tmp_path, "time.sleep(600)")
+    script = stand_in(tmp_path, f"open({str(tmp_path / 'stuck')!r}, 'w'); time.sleep(600)")
     pool, token = SimulatorPool(2, lambda: Simulator(script=script)), CancelToken()
     with pool.game(Path("a"), token) as (first, _), pool.game(Path("b"), token) as (second, _):
         pass
     assert first.alive and second.alive
-    threading.Timer(0.2, token.cancel).start()
+    threading.Thread(target=lambda: (until((tmp_path / "stuck").exists), token.cancel())).start()
     with pytest.raises(InterruptedRunError), pool.game(Path("c"), token) as (simulator, _):
         assert simulator in (first, second)
         simulator.step("look", token)
@@ -187,7 +193,7 @@ def test_seats_are_few_and_waiting_ends_with_its_token() -> None:
         threading.Timer(0.05, token.cancel).start()
         with pytest.raises(InterruptedRunError), seats.seat(token):
             pass
-    with seats.seat(CancelToken(timeout=5)):
+    with seats.seat(CancelToken(timeout=60)):
         pass
 
 
@@ -206,7 +212,4 @@ def test_w23_an_interpreter_that_is_killed_leaves_no_simulator(games: Path) -> N
         pid = int(outer.stdout.readline())
         assert alive(pid)
         outer.kill()
-    until = time.monotonic() + 20
-    while alive(pid) and time.monotonic() < until:
-        time.sleep(0.01)
-    assert not alive(pid)
+    assert until(lambda: not alive(pid))

@@ -46,7 +46,7 @@ class Service:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 outer.asked.append((dict(self.headers), body))
                 code, headers, answer = outer.answers[min(len(outer.asked), len(outer.answers)) - 1]
-                outer.wait.wait(5)
+                outer.wait.wait(30)
                 data = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
                 self.send_response(code)
                 for name, value in {**headers, "Content-Length": str(len(data))}.items():

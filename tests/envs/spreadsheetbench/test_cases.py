@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from skillopt.config.resolve import resolve
 from skillopt.datasets.samples.plain_xlsx import write_workbook
+from skillopt.engine.setup import prepare
 from skillopt.envs.spreadsheetbench.adapter import SpreadsheetBenchEnv
 from skillopt.envs.spreadsheetbench.cases import find_cases, task_folder, task_type
 from skillopt.errors import ConfigError, DataError
@@ -138,10 +140,10 @@ def test_missing_data_name_the_command_that_gets_them(sample_env: Callable[..., 
 
 @pytest.mark.parametrize("mode", ["multi", "react"])
 def test_a_coding_agent_works_in_mode_single_only(mode: str) -> None:
-    env = SpreadsheetBenchEnv(mode=mode, data_root=".")
-    assert not env.runs_agents() and SpreadsheetBenchEnv().runs_agents()
+    assert not SpreadsheetBenchEnv(mode=mode).runs_agents() and SpreadsheetBenchEnv().runs_agents()
+    asked = {"env": "spreadsheetbench", "mode": mode, "target_backend": "codex_exec", "target_model": "m"}
     with pytest.raises(ConfigError, match=r"set env.mode=single"):
-        env.setup({"target_backend": "codex_exec"})
+        prepare(resolve(asked))
 
 
 def test_types_of_tasks() -> None:

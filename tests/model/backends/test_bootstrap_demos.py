@@ -38,7 +38,7 @@ DATE = failed("6", "date", "It was on 3 May 2011.", "2011-05-03")
 
 def ask(stage: str, material: Material | None, **settings: object) -> dict:
     role = RoleConfig("optimizer", "bootstrap_demos", "bootstrap", settings={"max_demos": 8, **settings})
-    reply = complete(ModelCall((), stage=stage, material=material), role, CallContext(timeout=5))
+    reply = complete(ModelCall((), stage=stage, material=material), role, CallContext(timeout=60.0))
     assert reply.finish_reason == "stop"
     return json.loads(reply.text)
 
@@ -147,7 +147,7 @@ def test_a_cancelled_call_is_not_answered():
     token = CancelToken()
     token.cancel()
     with pytest.raises(InterruptedRunError):
-        complete(ModelCall(()), RoleConfig("optimizer", "bootstrap_demos", ""), CallContext(timeout=5, cancel=token))
+        complete(ModelCall(()), RoleConfig("optimizer", "bootstrap_demos", ""), CallContext(timeout=60.0, cancel=token))
 
 
 def test_examples_are_counted_by_the_shared_last_line_else_by_paragraph():

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from patience import given_time
 
 from skillopt import errors
 from skillopt.model.backends.codex_exec import FEATURES_OFF, complete
@@ -31,7 +32,7 @@ def optimizer(cli: FakeCli, **settings: object) -> RoleConfig:
     return cli_role("codex_exec", cli, "optimizer", **settings)
 
 
-def ask(cli: FakeCli, call: ModelCall = HELLO, *, timeout: float = 20.0, **settings: object) -> ModelReply:
+def ask(cli: FakeCli, call: ModelCall = HELLO, *, timeout: float = 60.0, **settings: object) -> ModelReply:
     return complete(call, optimizer(cli, **settings), CallContext(timeout))
 
 
@@ -96,7 +97,7 @@ def test_the_nearest_effort_counts_and_none_is_not_sent(
 ) -> None:
     cli = fake_codex(tmp_path)
     role = replace(optimizer(cli, reasoning_effort=own), effort=of_role)
-    complete(replace(HELLO, effort=of_call), role, CallContext(20))
+    complete(replace(HELLO, effort=of_call), role, CallContext(60.0))
     given = [word for word in cli.calls[0].argv if word.startswith("model_reasoning_effort")]
     assert given == ([f'model_reasoning_effort="{sent}"'] if sent else [])
 
@@ -127,9 +128,14 @@ def test_the_answer_of_an_earlier_attempt_is_never_returned(tmp_path: Path) -> N
 
 
 def test_a_program_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> None:  # C148
-    cli = fake_codex(tmp_path, "late", hang=True, daemons=1, stderr="still thinking")
-    with pytest.raises(errors.DeadlineError, match="still thinking"):
-        ask(cli, timeout=1.0)
+    def hanging(seconds: float) -> tuple[FakeCli, str]:
+        cli = fake_codex(tmp_path / str(seconds), "late", hang=True, daemons=1, stderr="still thinking")
+        with pytest.raises(errors.DeadlineError) as caught:
+            ask(cli, timeout=seconds)
+        return cli, str(caught.value)
+
+    cli, said = given_time(hanging, lambda made: "still thinking" in made[1])
+    assert "still thinking" in said
     assert len(cli.calls[0].pids) == 2
     assert cli.survivors == ()
 
@@ -161,7 +167,7 @@ def test_schema_and_images_lie_beside_the_empty_folder(tmp_path: Path) -> None:
     url = "data:image/png;base64," + base64.b64encode(PNG).decode()
     content = [{"type": "text", "text": "Which?"}, {"type": "image_url", "image_url": {"url": url}}]
     role = replace(optimizer(fake_codex(tmp_path / "unused")), settings={"path": str(program)})
-    complete(replace(TOOLS, messages=({"role": "user", "content": content},)), role, CallContext(20))
+    complete(replace(TOOLS, messages=({"role": "user", "content": content},)), role, CallContext(60.0))
     kept = tmp_path / "kept"
     assert sorted(path.name for path in kept.iterdir()) == ["image_1.png", "schema.json", "work"]
     assert list((kept / "work").iterdir()) == []
@@ -219,7 +225,7 @@ def test_a_request_to_sign_in_is_an_error_and_a_text_about_it_is_not(tmp_path: P
 def test_a_missing_program_and_folder_name_the_setting(tmp_path: Path) -> None:
     cli = fake_codex(tmp_path)
     with pytest.raises(errors.ModelSetupError, match=r"codex_exec_path or .*CODEX_EXEC_PATH"):
-        complete(HELLO, optimizer(cli).with_settings(path=str(tmp_path / "no")), CallContext(5))
+        complete(HELLO, optimizer(cli).with_settings(path=str(tmp_path / "no")), CallContext(60.0))
     with pytest.raises(errors.ModelSetupError, match="CODEX_WORKING_DIRECTORY names"):
         ask(cli, working_directory=str(tmp_path / "no"))
     assert cli.calls == ()
@@ -228,7 +234,7 @@ def test_a_missing_program_and_folder_name_the_setting(tmp_path: Path) -> None:
 def test_as_a_target_it_is_refused_before_anything_is_started(tmp_path: Path) -> None:
     cli = fake_codex(tmp_path)
     with pytest.raises(NotImplementedError, match="Exec backends"):
-        complete(HELLO, cli_role("codex_exec", cli, "target"), CallContext(5))
+        complete(HELLO, cli_role("codex_exec", cli, "target"), CallContext(60.0))
     assert cli.calls == ()
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from patience import given_time
 
 from skillopt import errors
 from skillopt.model.backends.copilot_chat import complete, fits_command_line, parse_copilot_jsonl
@@ -37,7 +38,7 @@ def said(text: object) -> ModelCall:
     return ModelCall(messages=({"role": "user", "content": text},))
 
 
-def ask(cli: FakeCli, call: ModelCall = HELLO, *, timeout: float = 20.0, **settings: object) -> ModelReply:
+def ask(cli: FakeCli, call: ModelCall = HELLO, *, timeout: float = 60.0, **settings: object) -> ModelReply:
     return complete(call, cli_role("copilot_chat", cli, **{"model": "", **settings}), CallContext(timeout))
 
 
@@ -91,7 +92,7 @@ def test_a_shim_that_would_end_at_a_new_line_gets_it_on_standard_input(tmp_path:
     cli = fake_copilot(tmp_path, "ok", heard=LONG)
     shim = cli.path.rename(tmp_path / "copilot.CMD")
     role = cli_role("copilot_chat", cli, model="").with_settings(path=str(shim))
-    assert complete(said(LONG), role, CallContext(20)).text == "ok"
+    assert complete(said(LONG), role, CallContext(60.0)).text == "ok"
     assert (list(cli.calls[0].argv), cli.calls[0].stdin) == (FLAGS, LONG)
 
 
@@ -210,13 +211,17 @@ def test_an_answer_about_signing_in_is_an_answer(tmp_path: Path) -> None:  # C14
 def test_a_missing_program_names_the_setting(tmp_path: Path) -> None:
     role = cli_role("copilot_chat", fake_copilot(tmp_path))
     with pytest.raises(errors.ModelSetupError, match="copilot_exec_path or the environment variable COPILOT_EXEC_PATH"):
-        complete(HELLO, role.with_settings(path=str(tmp_path / "no")), CallContext(5))
+        complete(HELLO, role.with_settings(path=str(tmp_path / "no")), CallContext(60.0))
 
 
 def test_a_program_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> None:  # C148
-    cli = fake_copilot(tmp_path, "late", hang=True, daemons=1)
-    with pytest.raises(errors.DeadlineError):
-        ask(cli, timeout=1.0)
+    def hanging(seconds: float) -> FakeCli:
+        cli = fake_copilot(tmp_path / str(seconds), "late", hang=True, daemons=1)
+        with pytest.raises(errors.DeadlineError):
+            ask(cli, timeout=seconds)
+        return cli
+
+    cli = given_time(hanging, lambda cli: bool(cli.calls))
     assert len(cli.calls[0].pids) == 2
     assert cli.survivors == ()
 

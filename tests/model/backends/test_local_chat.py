@@ -222,7 +222,7 @@ class TestModel:
             token.cancel()
             with pytest.raises(InterruptedRunError):
                 complete(call, one, CallContext(60, cancel=token, resources=resources))
-            assert time.monotonic() - start < 2
+            assert time.monotonic() - start < 20
 
     def test_nothing_is_printed_and_a_restart_gives_the_same_replies(self, resources):
         code = f"""

@@ -33,7 +33,7 @@ def role_of(server: LoopbackServer | None, role: str = "target", *, environ: dic
 
 
 def ask(role: Any, call: ModelCall = HELLO, **context: Any):
-    return complete(call, role, CallContext(5.0, **context))
+    return complete(call, role, CallContext(60.0, **context))
 
 
 def test_the_payload_with_built_in_settings() -> None:

@@ -45,7 +45,7 @@ CALLS = {
 
 
 def ours(server: LoopbackServer, call: ModelCall, model: str, **settings: Any) -> RecordedRequest:
-    complete(call, server.role(backend="openai_chat", model=model, **settings), CallContext(5))
+    complete(call, server.role(backend="openai_chat", model=model, **settings), CallContext(60.0))
     return server.requests[-1]
 
 
@@ -183,8 +183,8 @@ def test_chat_payload_names_the_limit_as_reasoning_models_want_it_and_no_tempera
     with LoopbackServer(key=KEY) as server:
         body = ours(server, CALLS["tools"], CHAT).body
         other = replace(server.role(backend="openai_chat", model=CHAT), effort="high")
-        complete(CALLS["plain"], other, replace(CallContext(5), cap_factor=2))
-        complete(CALLS["effort"], other, replace(CallContext(5), dropped=frozenset({"max_completion_tokens"})))
+        complete(CALLS["plain"], other, replace(CallContext(60.0), cap_factor=2))
+        complete(CALLS["effort"], other, replace(CallContext(60.0), dropped=frozenset({"max_completion_tokens"})))
     assert body["max_completion_tokens"] == 16384 and body["reasoning_effort"] == "low"
     assert not {"temperature", "max_tokens"} & set(body)
     assert (server.requests[1].body["reasoning_effort"], server.requests[1].body["max_completion_tokens"]) == (
@@ -203,7 +203,8 @@ def test_replies_of_both_apis_have_one_shape() -> None:
 
     with LoopbackServer(reply) as server:
         replies = [
-            complete(CALLS["tools"], server.role(backend="openai_chat", model=m), CallContext(5)) for m in (CHAT, CODEX)
+            complete(CALLS["tools"], server.role(backend="openai_chat", model=m), CallContext(60))
+            for m in (CHAT, CODEX)
         ]
     assert replies[0] == replies[1]
     assert replies[0].tool_calls == (TOOL_CALL,) and replies[0].message().tool_calls[0].function.name == "f"
@@ -212,7 +213,7 @@ def test_replies_of_both_apis_have_one_shape() -> None:
 def test_a_token_mode_at_a_loopback_server_is_refused_and_nothing_is_sent() -> None:
     with LoopbackServer() as server:
         for mode in ("azure_cli", "aad"):
-            held = CallContext(5)
+            held = CallContext(60.0)
             made = server.role(backend="openai_chat", auth_mode=mode)
             with pytest.raises(errors.ConfigError, match="openai_compatible"):
                 complete(CALLS["plain"], made, held)
@@ -229,7 +230,7 @@ def test_an_old_api_version_is_named_as_the_cause() -> None:
 
 
 def test_a_refused_token_says_whose_sign_in_it_was() -> None:
-    ctx = CallContext(5)
+    ctx = CallContext(60.0)
     scope = "https://cognitiveservices.azure.com/.default"
     source = TokenSource(lambda: pytest.fail("not asked"), scope)
     source._held = type(source._held)("tok-123456", 9e12)
@@ -314,7 +315,7 @@ def test_a_tool_that_the_service_runs_goes_to_the_responses_api_with_any_model(m
     searched = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
     found = responses_body("found")
     with LoopbackServer({**found, "output": [searched, *found["output"]]}) as server:
-        reply = complete(call, server.role(backend="openai_chat", model=CHAT, auth_mode=mode), CallContext(5))
+        reply = complete(call, server.role(backend="openai_chat", model=CHAT, auth_mode=mode), CallContext(60.0))
     request = server.requests[-1]
     assert (request.responses, request.body["tools"], request.body["model"]) == (True, [{"type": "web_search"}], CHAT)
     assert (reply.text, reply.finish_reason, reply.tool_calls) == ("found", "stop", ())

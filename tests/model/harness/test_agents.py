@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import given_time
 
 from skillopt import errors
 from skillopt.model.harness import runner
@@ -60,7 +60,7 @@ def ask(
     backend: str, cli: FakeCli, workspace: Workspace = LOOK, *, task: str = "Which city?", **settings: Any
 ) -> ModelReply:
     role = role_of(backend, cli, **settings)
-    return load_backend(backend).complete(call_of(workspace, task), role, CallContext(20))
+    return load_backend(backend).complete(call_of(workspace, task), role, CallContext(60))
 
 
 def session_of(backend: str, cli: FakeCli, *, events: list[Any] | None = None, **settings: Any) -> Session:
@@ -138,7 +138,7 @@ def test_settings_of_codex_reach_its_command(tmp_path: Path) -> None:
 def test_effort_of_codex_none_is_not_sent(tmp_path: Path, effort: str, own: str, sent: str | None) -> None:  # W23
     cli = fake_codex(tmp_path)
     role = replace(role_of("codex_exec", cli, reasoning_effort=own), effort=effort)
-    load_backend("codex_exec").complete(call_of(), role, CallContext(20))
+    load_backend("codex_exec").complete(call_of(), role, CallContext(60))
     given = [word for word in cli.calls[0].argv if word.startswith("model_reasoning_effort")]
     assert given == ([f'model_reasoning_effort="{sent}"'] if sent else [])
 
@@ -150,7 +150,7 @@ def test_effort_of_codex_none_is_not_sent(tmp_path: Path, effort: str, own: str,
 def test_effort_of_claude_code(tmp_path: Path, own: str, of_role: str, sent: str | None) -> None:
     cli = fake_claude_code(tmp_path)
     role = replace(role_of("claude_code_exec", cli, effort=own), effort=of_role)
-    load_backend("claude_code_exec").complete(call_of(), role, CallContext(20))
+    load_backend("claude_code_exec").complete(call_of(), role, CallContext(60))
     assert cli.calls[0].value("--effort") == sent
 
 
@@ -311,12 +311,14 @@ def test_empty_answers_are_asked_for_again_with_a_note_and_then_an_error(
 
 @pytest.mark.parametrize("backend", AGENTS)
 def test_a_timeout_kills_the_family_and_is_an_error_of_the_item(tmp_path: Path, backend: str) -> None:  # W10 W12 W28
-    cli = FAKES[backend](tmp_path, "Paris", hang=True, daemons=1)
-    started = time.monotonic()
-    with session_of(backend, cli) as session, pytest.raises(errors.DeadlineError):
-        session.call("target", call_of(), timeout=1.0)
-    assert time.monotonic() - started < 8
-    assert len(cli.calls) == 1 and cli.survivors == ()
+    def hanging(seconds: float) -> FakeCli:
+        cli = FAKES[backend](tmp_path / str(seconds), "Paris", hang=True, daemons=1)
+        with session_of(backend, cli) as session, pytest.raises(errors.DeadlineError):
+            session.call("target", call_of(), timeout=seconds)
+        return cli
+
+    cli = given_time(hanging, lambda cli: bool(cli.calls))
+    assert len(cli.calls) == 1 and len(cli.calls[0].pids) == 2 and cli.survivors == ()
 
 
 @pytest.mark.parametrize("backend", AGENTS)
@@ -453,7 +455,7 @@ def test_an_agent_may_take_longer_than_a_chat_call(tmp_path: Path) -> None:
     cli = fake_cursor(tmp_path, "Paris")
     role = role_of("cursor_exec", cli, timeout_seconds=0.001)
     session = Session({"target": role}, limits=Limits(timeout_seconds=0.001))
-    assert session.call("target", call_of(), timeout=20).text == "Paris"
+    assert session.call("target", call_of(), timeout=60).text == "Paris"
 
 
 def test_a_long_trace_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:

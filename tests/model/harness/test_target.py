@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import given_time
 
 import skillopt.model as model
 from skillopt import errors
@@ -48,7 +49,7 @@ def test_everything_has_one_import_path_too() -> None:
 
 def test_answer_and_trace_in_the_prepared_folder_with_files_beside_it(tmp_path: Path) -> None:
     work, cli = tmp_path / "item" / "work", fake_codex(tmp_path / "bin", "Paris")
-    answer, trace = run(cli, "codex_exec", work, model="other", timeout=20, sandbox="workspace-write")
+    answer, trace = run(cli, "codex_exec", work, model="other", timeout=60, sandbox="workspace-write")
     (call,) = cli.calls
     assert (answer, call.cwd, call.value("-m")) == ("Paris", str(work), "other")
     assert call.stdin.endswith("\n\nUse the skill.") and "Do not modify files" in call.stdin
@@ -72,11 +73,15 @@ def test_attempts_after_empty_answers_are_kept_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fault", [{"hang": True}, {"is_error": True}])
 def test_a_failed_run_is_kept_sanitised_and_raised(tmp_path: Path, fault: dict[str, Any]) -> None:  # spec 48, 50
-    work = tmp_path / "item" / "work"
-    cli = fake_cursor(tmp_path / "bin", "private reason", **fault, stderr="CURSOR_API_KEY=key_abcdefgh12345678\n")
-    with pytest.raises(errors.ModelError):
-        run(cli, "cursor_exec", work, timeout=1.0)
-    raw = (work.parent / "cursor_raw.txt").read_text("utf-8")
+    def failed(seconds: float) -> tuple[FakeCli, str]:
+        root = tmp_path / str(seconds)
+        key = "CURSOR_API_KEY=key_abcdefgh12345678\n"
+        cli = fake_cursor(root / "bin", "private reason", **fault, stderr=key)
+        with pytest.raises(errors.ModelError):
+            run(cli, "cursor_exec", root / "item" / "work", timeout=seconds if "hang" in fault else 60.0)
+        return cli, (root / "item" / "cursor_raw.txt").read_text("utf-8")
+
+    cli, raw = given_time(failed, lambda made: "OMITTED" in made[1])
     assert "CURSOR_API_KEY=[REDACTED]" in raw and '"result":"[OMITTED]"' in raw and "private" not in raw
     assert len(cli.calls) == 1 and cli.survivors == ()
 
