@@ -74,6 +74,7 @@ def overrides_of(args: argparse.Namespace) -> dict[str, Any]:
         "opencode_tool_replay": args.opencode_tool_replay or None,
         "max_tokens_per_night": args.max_tokens,
         "max_calls_per_night": args.max_calls,
+        "replay_mode": getattr(args, "replay_mode", "") or None,
     }
     found |= {_NAMES.get(name, name): getattr(args, name) or None for name in _COUNTS}
     found |= {name: _absolute(getattr(args, name)) for name in _PLAIN_PATHS}
@@ -134,7 +135,18 @@ def _add_nothing(parser: argparse.ArgumentParser) -> None:
     """This action has no flags of its own."""
 
 
+def _add_mode(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--replay-mode",
+        default="",
+        choices=("", "mock", "worktree"),
+        metavar="mock|worktree",
+        help="worktree: tasks that changed files are done in a fresh checkout; mock: all are answered in text",
+    )
+
+
 def _add_plan(parser: argparse.ArgumentParser) -> None:
+    _add_mode(parser)
     parser.add_argument("--plan", action="store_true", help="show what would be sent, and to whom; send nothing")
 
 
@@ -162,12 +174,14 @@ def _add_recover(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_harvest(parser: argparse.ArgumentParser) -> None:
+    _add_mode(parser)
     parser.add_argument("--output", default="", metavar="FILE", help="write the tasks to this file, for review")
     parser.add_argument("--preview", action="store_true", help="show what mining would send to a model; send nothing")
     parser.add_argument("--all", action="store_true", help="also sessions that earlier nights have worked with")
 
 
 def _add_schedule(parser: argparse.ArgumentParser) -> None:
+    _add_mode(parser)
     parser.add_argument("--hour", type=int, default=3, metavar="H", help="0 to 23 (default 3)")
     parser.add_argument("--minute", type=int, default=17, metavar="M", help="0 to 59 (default 17)")
     parser.add_argument("--via", default="auto", choices=("auto", "cron", "systemd", "windows"), help="which scheduler")

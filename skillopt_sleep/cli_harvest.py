@@ -12,6 +12,7 @@ from skillopt_sleep.harvest import harvest as harvest_new
 from skillopt_sleep.harvest import harvest_for_config
 from skillopt_sleep.locks import night_lock
 from skillopt_sleep.mining import SplitMemory, mine
+from skillopt_sleep.phases.coding import placed_tasks
 from skillopt_sleep.phases.context import read_document
 from skillopt_sleep.phases.plan import plan_night
 from skillopt_sleep.state import SleepState
@@ -47,7 +48,8 @@ def harvest(args: argparse.Namespace) -> int:
     for note in notes:
         line(f"note: {note}")
     for task in tasks:
-        line(f"[{task.split}/{task.outcome}] {task.intent[:_INTENT_CHARS]}")
+        where = "/in a checkout" if task.workspace else ""
+        line(f"[{task.split}/{task.outcome}{where}] {task.intent[:_INTENT_CHARS]}")
     if written:
         line(f'written: {written}; review it, set "reviewed": true, then: skillopt-sleep run --tasks-file FILE')
     return 0
@@ -67,7 +69,7 @@ def _tasks(config: SleepConfig, digests: list[SessionDigest], notes: list[str]) 
     target = str(config.managed_skill_path) if config.get("target_skill_path") else ""
     text = read_document(config.managed_skill_path).text if target and config.get("target_task_filter") else ""
     val, test = config.fractions
-    return mine(
+    tasks = mine(
         digests,
         max_tasks=most,
         candidate_limit=3 * most if text.strip() else most,
@@ -79,3 +81,4 @@ def _tasks(config: SleepConfig, digests: list[SessionDigest], notes: list[str]) 
         memory=SplitMemory(SleepState.load(config.state_path), str(config.project)),
         notes=notes,
     )
+    return placed_tasks(config, tasks, digests)

@@ -17,8 +17,8 @@ from skillopt_sleep.handoff_driver import Waiting, run_round
 from skillopt_sleep.locks import night_lock
 from skillopt_sleep.mining import SplitMemory
 from skillopt_sleep.phases.plan import Plan, plan_night
-from skillopt_sleep.report import REASON_WORDS
-from skillopt_sleep.show import quoted, scores_text
+from skillopt_sleep.report import REASON_WORDS, held_out_scores
+from skillopt_sleep.show import quoted
 from skillopt_sleep.state import SleepState
 from skillopt_sleep.tasks_file import is_reviewed, load_tasks_file
 from skillopt_sleep.types import CycleOutcome, EditRecord, TaskRecord
@@ -43,11 +43,12 @@ def _night(args: argparse.Namespace, *, dry_run: bool) -> int:
             f"{args.tasks_file} is not reviewed, and its tasks would go to {', '.join(config.backends)}. Look through "
             'it, set "reviewed": true in it, and run this again.'
         )
+    assigned = meta is not None and bool(meta.get("assigned"))
     if args.plan:
         with night_lock(config.state_dir):
-            show_plan(plan_night(config, seed=tasks), as_json=args.json)
+            show_plan(plan_night(config, seed=tasks, assigned=assigned), as_json=args.json)
         return 0
-    done = run_round(config, seed_tasks=tasks, dry_run=dry_run)
+    done = run_round(config, seed_tasks=tasks, assigned=assigned, dry_run=dry_run)
     if isinstance(done, Waiting):
         _show_waiting(done, as_json=args.json)
         return PendingCalls.exit_code
@@ -139,6 +140,8 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
         line(f"note: {note}")
     for number, call in enumerate(plan.calls, start=1):
         line(f"----- {number}. {call.kind} to {call.backend}, about {call.tokens} tokens -----")
+        if call.note:
+            line(call.note)
         text_block(call.prompt)
 
 
@@ -171,9 +174,8 @@ def _show_waiting(waiting: Waiting, *, as_json: bool) -> None:
 def _show(done: CycleOutcome, config: SleepConfig) -> None:
     report = done.report
     line(f"Night {report.night}: {report.n_sessions} sessions, {report.n_tasks} tasks, {report.status}")
-    scores = scores_text(report.baseline_score, report.candidate_score, action=report.gate_action, status=report.status)
     accepted = "yes" if report.accepted else "no"
-    line(f"held-out {scores} => {report.gate_action or 'no decision'} (accepted={accepted})")
+    line(f"held-out {held_out_scores(report)} => {report.gate_action or 'no decision'} (accepted={accepted})")
     why = str(report.gate_detail.get("reason") or "") or REASON_WORDS.get(report.no_edits_reason, "")
     if why and not report.accepted:
         line(f"why: {why}")

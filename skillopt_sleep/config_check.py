@@ -85,6 +85,12 @@ def _paths(key: Key, value: Any, where: str) -> list[str]:
     return [_path(key, item, where) for item in value]
 
 
+def _texts(key: Key, value: Any, where: str) -> list[str]:
+    if not isinstance(value, (list, tuple)):
+        raise _wrong(key, value, where)
+    return [_text(key, item, where) for item in value]
+
+
 def _projects(key: Key, value: Any, where: str) -> str | list[str]:
     if isinstance(value, str):
         if value not in ("invoked", "all"):
@@ -102,5 +108,6 @@ _CHECKS: dict[str, Callable[[Key, Any, str], Any]] = {
     "integer": _number,
     "number": _number,
     "paths": _paths,
+    "texts": _texts,
     "projects": _projects,
 }

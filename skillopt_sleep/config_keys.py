@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal["text", "folder", "path", "choice", "flag", "integer", "number", "paths", "projects"]
+Kind = Literal["text", "folder", "path", "choice", "flag", "integer", "number", "paths", "texts", "projects"]
 
 SOURCES = ("claude", "codex", "copilot", "copilot_cli", "cursor", "pi", "opencode", "auto")
 BACKENDS = ("mock", "claude", "codex", "copilot", "cursor", "pi", "opencode", "handoff", "azure_openai")
@@ -65,6 +65,7 @@ class Key:
             "integer": "a whole number" + self._range(),
             "number": "a number" + self._range(),
             "paths": "a list of paths",
+            "texts": "a list of texts",
             "projects": "'invoked', 'all' or a list of project paths",
         }[self.kind]
         return words + (" or null" if self.nullable else "")
@@ -157,7 +158,28 @@ KEYS: tuple[Key, ...] = (
     Key("gate_mixed_weight", "number", 0.5, "Share of the soft score in `mixed`.", low=0, high=1),
     Key("gate_no_regression", "flag", True, "No held-out task may get worse."),
     Key("gate_min_val", "integer", 5, "With fewer validation tasks the gate answers `inconclusive`.", low=1),
-    Key("replay_mode", "text", "mock", "A label in the report; it changes nothing."),
+    Key(
+        "holdout_nights",
+        "integer",
+        3,
+        "Nights that a validation task decides before it changes places with a training task; null: for ever.",
+        low=1,
+        nullable=True,
+    ),
+    Key(
+        "holdout_recall", "flag", True, "Validation tasks of earlier nights help where tonight's are too few to decide."
+    ),
+    Key(
+        "replay_mode",
+        "choice",
+        "mock",
+        "`mock`: every task is answered in text. `worktree`: tasks that changed files are done in a fresh checkout.",
+        choices=("mock", "worktree"),
+    ),
+    Key("replay_checks", "texts", [], "Commands that have to succeed after a task in a checkout, such as `make test`."),
+    Key("replay_links", "texts", [], "Ignored folders of the project that the commands need, such as `node_modules`."),
+    Key("replay_readable", "paths", [], "More folders that the commands can read; their `bin` folders are on PATH."),
+    Key("replay_minutes", "number", 10, "Most minutes of one task in a checkout, and of one command.", low=0.1),
     Key("dream_rollouts", "integer", 1, "Attempts at each training task; more than 1 contrasts good with bad.", low=1),
     Key("dream_factor", "integer", 0, "Variations of each training task that are dreamt up.", low=0),
     Key("recall_k", "integer", 0, "Similar tasks of earlier nights that join the training tasks.", low=0),

@@ -28,11 +28,15 @@ class Waiting:
 
 
 def run_round(
-    config: SleepConfig, *, seed_tasks: Sequence[TaskRecord] | None = None, dry_run: bool = False
+    config: SleepConfig,
+    *,
+    seed_tasks: Sequence[TaskRecord] | None = None,
+    assigned: bool = False,
+    dry_run: bool = False,
 ) -> CycleOutcome | Waiting:
     """The finished night, or what waits. Raises what `run_sleep_cycle` raises, PendingCalls excepted."""
     try:
-        return run_sleep_cycle(config, seed_tasks=seed_tasks, dry_run=dry_run)
+        return run_sleep_cycle(config, seed_tasks=seed_tasks, assigned=assigned, dry_run=dry_run)
     except PendingCalls as waiting:
         folder = HandoffFolder(paths.handoff_folder(config.project))
         return Waiting(len(waiting.pending), folder.prompts_file, folder.answers)

@@ -10,6 +10,7 @@ from skillopt_sleep.config import SleepConfig, load_config
 from skillopt_sleep.errors import BudgetSpent, NightBusy, PendingCalls, SleepError, StateBroken
 from skillopt_sleep.locks import night_lock
 from skillopt_sleep.phases.closing import decide
+from skillopt_sleep.phases.coding import close_workshop
 from skillopt_sleep.phases.context import Clock, Night, handoff_in
 from skillopt_sleep.phases.ending import LAST_FAILURE, carry_out, record_failure
 from skillopt_sleep.phases.gathering import find_tasks, gather_sessions
@@ -40,11 +41,13 @@ def run_sleep_cycle(
     dry_run: bool = False,
     clock: Clock | None = None,
     backend: Any = None,
+    assigned: bool = False,
 ) -> CycleOutcome:
     """One night. With `seed_tasks` nothing is harvested and no cursor moves; `dry_run` stages and saves nothing.
 
     A night that was killed goes on as the same night and pays for nothing twice. A spent budget ends the night with a
     report of what there is. `clock` gives the time of day (UTC), `backend` answers instead of the configured one.
+    `assigned`: no person wrote the splits of `seed_tasks`, so they may change as those of a harvested night do.
 
     Raises NightBusy, UsageProblem, StateBroken, StagingError, CallFailed of a fatal kind, and PendingCalls, whose
     prompts are then on disk; nothing is scored, counted or staged before all of them are answered.
@@ -54,6 +57,7 @@ def run_sleep_cycle(
         found = staging.recover(config.project, cfg=config)
         while True:
             night = _opened(config, seed_tasks, dry_run=dry_run, clock=clock or utc_now, backend=backend)
+            night.assigned = assigned
             night.report.notes += [one.message for one in found if one.status == "blocked"]
             outcome = _guarded(night)
             if not night.outdated:
@@ -73,6 +77,7 @@ def _guarded(night: Night) -> CycleOutcome:
         record_failure(night, error)
         raise
     finally:
+        close_workshop(night)
         evidence.attach(night.backend, None)
 
 

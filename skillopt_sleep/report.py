@@ -9,6 +9,8 @@ from skillopt_sleep.config import SleepConfig
 from skillopt_sleep.show import DASH, prose, score_text, scores_text, table_cell
 from skillopt_sleep.types import EditRecord, SkillGroupReport, SleepReport
 
+_FILES = 4
+
 STATUS_WORDS = {
     "completed": "the night did all that it set out to do",
     "no_tasks": "there was nothing to learn from",
@@ -25,6 +27,7 @@ REASON_WORDS = {
     "no_failures": "no training task failed",
     "nothing_applied": "the proposed edits changed nothing",
     "no_training_tasks": "there were no training tasks",
+    "too_few_to_decide": "nothing could have been accepted, so nothing was tried",
     "nothing_may_change": "neither the skill nor the memory may change",
 }
 
@@ -48,15 +51,20 @@ def render_report(report: SleepReport, config: SleepConfig, *, backend: str) -> 
     return "\n".join(part for part in parts if part)
 
 
+def held_out_scores(report: SleepReport) -> str:
+    """The held-out scores of a night; `not measured` where nothing was."""
+    action = "" if report.no_edits_reason == "too_few_to_decide" else report.gate_action
+    return scores_text(report.baseline_score, report.candidate_score, action=action, status=report.status)
+
+
 def _summary(report: SleepReport, config: SleepConfig, backend: str) -> str:
-    scores = scores_text(report.baseline_score, report.candidate_score, action=report.gate_action, status=report.status)
     rows = [
         ("Project", prose(report.project)),
         ("Backend", f"{prose(backend)}{_label(backend, str(config.get('replay_mode')))}"),
         ("Status", _status(report)),
         ("Sessions", str(report.n_sessions)),
-        ("Tasks (replayed)", f"{report.n_tasks} ({report.n_replayed})"),
-        ("Held-out score", scores),
+        ("Tasks (replayed)", f"{report.n_tasks} ({report.n_replayed}){_modes(report)}"),
+        ("Held-out score", held_out_scores(report)),
         ("Gate", f"{prose(report.gate_action) or DASH} (accepted: {_yes(report.accepted)})"),
         ("No-regression rule", "on" if report.gate_no_regression else "off"),
         ("Results without a score", str(report.n_errors)),
@@ -75,6 +83,11 @@ def _label(backend: str, label: str) -> str:
     return "" if label == "mock" and backend != "mock" else f" (replay: {prose(label)})"
 
 
+def _modes(report: SleepReport) -> str:
+    done, told = (report.usage.get(f"tasks_in_{name}") for name in ("checkouts", "text"))
+    return "" if done is None else f", {done} in a checkout, {told} answered in text"
+
+
 def _status(report: SleepReport) -> str:
     why = REASON_WORDS.get(report.no_edits_reason, prose(report.no_edits_reason))
     words = STATUS_WORDS.get(report.status, "")
@@ -88,7 +101,7 @@ def _tokens(report: SleepReport) -> str:
 
 
 def _banner(report: SleepReport, *, gated: bool) -> str:
-    if report.holdout_leaked and gated:
+    if report.holdout_leaked and gated and report.no_edits_reason != "too_few_to_decide":
         return (
             "> **Not validated.** The tasks that decide are the tasks that teach, so the scores prove nothing and "
             "nothing is proposed for adoption.\n"
@@ -117,7 +130,20 @@ def _trial(row: Mapping[str, Any]) -> str:
             table_cell(delta.get("status")),
         )
         table.append("| " + " | ".join(cells) + " |")
-    return head + "\n" + "\n".join(table) + "\n"
+    files = [f"{prose(row.get('task_id'))}: {_changed(row['files'])}" for row in deltas if row.get("files")]
+    work = "\nFiles that the work in checkouts changed:\n\n" + "".join(f"- {one}\n" for one in files) if files else ""
+    return head + "\n" + "\n".join(table) + "\n" + work
+
+
+def _changed(files: Mapping[str, Sequence[str]]) -> str:
+    """`before -> after`, each a few names; one side alone where both are the same or only one was scored."""
+    sides = [_names(files[side]) for side in ("baseline", "candidate") if side in files]
+    return " -> ".join(dict.fromkeys(sides))
+
+
+def _names(files: Sequence[str]) -> str:
+    more = f" and {len(files) - _FILES} more" if len(files) > _FILES else ""
+    return (", ".join(prose(name) for name in files[:_FILES]) or "none") + more
 
 
 def _edits(title: str, edits: Sequence[EditRecord], *, anchors: bool = False) -> str:

@@ -55,7 +55,7 @@ def score_text(value: object) -> str:
 
 def scores_text(before: object, after: object, *, action: object, status: object) -> str:
     """The held-out scores of a night; `not measured` where its gate never decided, or calls that failed left none."""
-    if not action or status == "degraded":
+    if not action or status == "degraded" or (before is None and after is None):
         return "not measured"
     return f"{score_text(before)} -> {score_text(after)}"
 

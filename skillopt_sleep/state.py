@@ -135,7 +135,7 @@ class SleepState:
         return dict(self._project(project).get("splits", {}))
 
     def set_splits(self, project: str | Path, splits: Mapping[str, str]) -> None:
-        """Add assignments; those that are there already stay as they are."""
+        """Add assignments; those that are there already stay as they are (see `record_holdout`)."""
         new = dict(splits)
 
         def assign(data: JsonObject) -> None:
@@ -143,6 +143,29 @@ class SleepState:
             entry["splits"] = {**new, **entry.get("splits", {})}
 
         self._apply(assign)
+
+    def holdout(self, project: str | Path) -> JsonObject:
+        """Who decided: `decided`, nights by task id; `moved`, the night of a task's last change of sides, by id;
+        `written`, ids of tasks whose split a person wrote.
+        """
+        entry = self._project(project)
+        return copy.deepcopy({name: entry.get(name, empty) for name, empty in state_file.HOLDOUT.items()})
+
+    def record_holdout(
+        self,
+        project: str | Path,
+        night: int,
+        *,
+        decided: Iterable[str],
+        moved: Mapping[str, str],
+        written: Iterable[str],
+    ) -> None:
+        """Note which tasks decided in a night, the new splits of those that changed sides, and whose split is written.
+
+        Archived tasks that changed sides change there too. Noting the same night again changes nothing.
+        """
+        ids, splits, fixed = list(decided), dict(moved), list(written)
+        self._apply(lambda data: state_file.note_holdout(project_of(data, project), night, ids, splits, fixed))
 
     def rejected_edits(self, project: str | Path) -> list[JsonObject]:
         """Edits that the gate or the person refused, oldest first, so that they do not come back as new."""

@@ -14,6 +14,7 @@ from skillopt_sleep.errors import StateBroken
 
 VERSION = 2
 JsonObject = dict[str, Any]
+HOLDOUT: JsonObject = {"decided": {}, "moved": {}, "written": []}
 
 
 def empty_state() -> JsonObject:
@@ -78,6 +79,19 @@ def archive(data: JsonObject, rows: Iterable[JsonObject], cap: int) -> None:
         entry["archive"] = [*kept, row][-cap:] if cap > 0 else []
 
 
+def note_holdout(
+    entry: JsonObject, night: int, decided: Iterable[str], moved: Mapping[str, str], written: Iterable[str]
+) -> None:
+    """See `SleepState.record_holdout`; `entry` is a project's."""
+    nights = entry.setdefault("decided", {})
+    nights.update({name: sorted({*nights.get(name, ()), night}) for name in decided})
+    entry.setdefault("splits", {}).update(moved)
+    entry.setdefault("moved", {}).update(dict.fromkeys(moved, night))
+    entry["written"] = sorted({*entry.get("written", ()), *written})
+    for row in entry.get("archive", []):
+        row["split"] = moved.get(str(row.get("id")), row.get("split", "train"))
+
+
 def edit_identity(row: Mapping[str, Any]) -> tuple[str, ...]:
     """What makes two edits the same: target, op, content and anchor, spaces and case aside."""
     return tuple(" ".join(str(row.get(name, "")).split()).lower() for name in ("target", "op", "content", "anchor"))
@@ -134,6 +148,9 @@ _PROJECT_SHAPES: dict[str, type] = {
     "rejected": list,
     "notes": dict,
     "slow_memory": str,
+    "decided": dict,
+    "moved": dict,
+    "written": list,
 }
 
 
@@ -143,6 +160,9 @@ def _checked(data: JsonObject) -> None:
         if not isinstance(entry, dict):
             raise ValueError(f"projects[{project!r}] is no object")
         _check_shapes(entry, _PROJECT_SHAPES, f"projects[{project!r}].")
+        nights = [*entry.get("moved", {}).values(), *entry.get("decided", {}).values()]
+        if not all(isinstance(night, int) for row in nights for night in (row if isinstance(row, list) else [row])):
+            raise ValueError(f"projects[{project!r}]: a night in decided or moved is no number")
     rows = [*data["history"], *(row for entry in data["projects"].values() for row in entry.get("archive", []))]
     if not all(isinstance(row, dict) for row in rows):
         raise ValueError("a row of history or archive is no object")

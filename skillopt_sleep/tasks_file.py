@@ -12,6 +12,7 @@ from skillopt_sleep import paths
 from skillopt_sleep.errors import UsageProblem
 from skillopt_sleep.judges.exact import comparison_of
 from skillopt_sleep.judges.validate import errors_of
+from skillopt_sleep.mining.coding import workspace_problem
 from skillopt_sleep.mining.splits import SplitMemory, assign_splits, checked_split
 from skillopt_sleep.redact import redact_secrets
 from skillopt_sleep.types import TaskRecord
@@ -66,8 +67,9 @@ def load_tasks_file(
 ) -> tuple[list[TaskRecord], dict[str, Any]]:
     """(tasks, metadata) of a task file; a bare array of tasks has no metadata, so it is never reviewed.
 
-    With two tasks or more and none for validation or test, splits are assigned as they are on a night. Dream tasks
-    train whatever the file says. `warnings` in the metadata holds a line for each judge that is sound but weak.
+    With two tasks or more and none for validation or test, splits are assigned as they are on a night; `assigned` in
+    the metadata says so. Dream tasks train whatever the file says. `warnings` holds a line for each judge that is sound
+    but weak.
 
     Raises UsageProblem (a ValueError) naming the file and every task that is wrong.
     """
@@ -76,7 +78,8 @@ def load_tasks_file(
     tasks = [_task(row, f"{place}: task {number}") for number, row in enumerate(rows, start=1)]
     meta["warnings"] = _check(tasks, place)
     real = [task for task in tasks if task.origin == "real"]
-    if len(real) >= 2 and all(task.split == "train" for task in real):
+    meta["assigned"] = len(real) >= 2 and all(task.split == "train" for task in real)
+    if meta["assigned"]:
         assign_splits(
             tasks,
             val_fraction=val_fraction,
@@ -128,6 +131,9 @@ def _check(tasks: list[TaskRecord], place: Path) -> list[str]:
                 comparison_of(task)
             except ValueError as error:
                 errors.append(str(error))
+        problem = workspace_problem(task)
+        if problem and not any(problem in error for error in errors):
+            errors.append(f"task {task.id}: {problem}")
     if errors:
         raise UsageProblem(f"{place}: " + "; ".join(errors) + ".")
     return warnings

@@ -48,7 +48,9 @@ class TaskRecord(Record):
     """One recurring request with the means to judge an answer to it.
 
     `reference_kind` says which judge scores it (exact, rubric, rule, answer, none); `judge` holds its checks.
-    `origin` is real or dream; a dream task never leaves the train split.
+    `origin` is real or dream; a dream task never leaves the train split. `workspace` is set for a task that changes
+    files: `commit`, the state of the project's repository that it starts from, and `folder`, where in it the agent
+    works (relative; blank: at the top). Conditions on the work are checks of `judge`.
     """
 
     id: str
@@ -67,13 +69,15 @@ class TaskRecord(Record):
     origin: str = "real"
     derived_from: str = ""
     skill_hint: str = ""
+    workspace: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class ReplayResult(Record):
     """One attempt at one task. `hard` and `soft` lie in 0..1.
 
-    A non-empty `error` says that a call failed: the result then has no score and enters no mean.
+    A non-empty `error` says that a call failed: the result then has no score and enters no mean. `work` holds what an
+    attempt in a checkout changed: `diff` (unified), `files`, and `checks` (`op`, `arg`, `passed`, `note`); else {}.
     """
 
     id: str
@@ -87,6 +91,7 @@ class ReplayResult(Record):
     tokens: int = 0
     latency_ms: float = 0.0
     error: str = ""
+    work: dict[str, Any] = field(default_factory=dict)
 
     @property
     def scored(self) -> bool:

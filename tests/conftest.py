@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from worlds import World, answer, write_data
 
 from skillopt.testing import LoopbackServer
 
 # No test measures time: a slow machine is no defect.
-settings.register_profile("untimed", deadline=None)
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
 

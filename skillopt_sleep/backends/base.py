@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skillopt_sleep.backends.cache import CallCache
 from skillopt_sleep.backends.egress import PreviewedCall
 from skillopt_sleep.budget import Meter
 from skillopt_sleep.errors import CallFailed
 from skillopt_sleep.types import EditRecord, ReplayResult, TaskRecord
+
+if TYPE_CHECKING:
+    from skillopt_sleep.worktrees import Work, Workshop
 
 Pairs = Sequence[tuple[TaskRecord, ReplayResult]]
 
@@ -23,16 +26,19 @@ class Backend:
 
     `preferences`: the person's wishes, read by `reflect`. `rejected_edits`: edits that earlier nights refused;
     `reflect` asks not to repeat them. `evidence`, `evidence_phase`: see `skillopt_sleep.evidence`. `meter` counts and
-    caps the calls; `cache` keeps their answers. `has_tools`: it can prove that a tool was called.
+    caps the calls; `cache` keeps their answers. `has_tools`: it can prove that a tool was called. `works_in_files`: it
+    can do a task in a checkout, which `workshop` then makes.
     """
 
     name = ""
     has_tools = False
+    works_in_files = False
 
     def __init__(self, model: str = "", *, meter: Meter | None = None, cache: CallCache | None = None) -> None:
         self.model = model
         self.meter = meter if meter is not None else Meter()
         self.cache = cache
+        self.workshop: Workshop | None = None
         self.preferences = ""
         self.rejected_edits: Sequence[EditRecord] = ()
         self.evidence: Any = None
@@ -65,6 +71,22 @@ class Backend:
         raise CallFailed(
             f"The backend {self.name} cannot run tools, and task {task.id} is judged by a call of {names}; replay it "
             "with the backend claude, codex or azure_openai.",
+            kind="refused",
+        )
+
+    def attempt_in_checkout(
+        self,
+        task: TaskRecord,
+        skill: str,  # noqa: ARG002
+        memory: str,  # noqa: ARG002
+        sample_id: int = 0,  # noqa: ARG002
+        *,
+        fresh: bool = False,  # noqa: ARG002
+    ) -> tuple[str, Work]:
+        """One attempt at a task with a `workspace`, in a fresh checkout: the last message, and what was changed."""
+        raise CallFailed(
+            f"The backend {self.name} cannot work in files, and task {task.id} is done in a checkout; replay it with "
+            "the backend claude or codex.",
             kind="refused",
         )
 

@@ -11,10 +11,13 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skillopt_sleep import paths
 from skillopt_sleep.backends.wire import Reply
+
+if TYPE_CHECKING:
+    from skillopt_sleep.worktrees import Work
 
 _VERSION = 1
 
@@ -65,6 +68,7 @@ def _row(key: str, reply: Reply, kind: str) -> dict[str, Any]:
         "model": reply.model,
         "tools_called": list(reply.tools_called),
         "cut": reply.cut,
+        **({"work": reply.work.to_dict()} if reply.work is not None else {}),
     }
 
 
@@ -91,4 +95,11 @@ def _reply(row: dict[str, Any]) -> Reply:
         str(row.get("model") or ""),
         tuple(str(tool) for tool in row.get("tools_called") or ()),
         bool(row.get("cut")),
+        work=_work(row["work"]) if row.get("work") is not None else None,
     )
+
+
+def _work(data: dict[str, Any]) -> Work:
+    from skillopt_sleep.worktrees import Work
+
+    return Work.from_dict(data)

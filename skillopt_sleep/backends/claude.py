@@ -1,7 +1,8 @@
 """Claude Code's command line: one prompt in, one answer out, nothing of the user's own set-up in between.
 
 It runs in an empty folder without settings, hooks, memory, servers, commands or built-in tools, and keeps no session
-of it, which the next harvest would find. Its output is one JSON result, so that errors and tokens are told as such.
+of it, which the next harvest would find. In a checkout it has the tools that read and edit files there, and no shell.
+Its output is one JSON result, so that errors and tokens are told as such.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from skillopt_sleep.backends.agents import Agent
 from skillopt_sleep.backends.cli import CliBackend
 from skillopt_sleep.backends.faults import ProviderFault, asks_to_sign_in, fault_from_words, not_signed_in, shown
 from skillopt_sleep.backends.programs import (
@@ -26,6 +28,9 @@ from skillopt_sleep.backends.programs import (
 )
 from skillopt_sleep.backends.wire import Outgoing, Reply
 from skillopt_sleep.vendored.utils.process import ProcessResult, child_environment
+
+if TYPE_CHECKING:
+    from skillopt_sleep.worktrees import Workspace
 
 DEFAULT_MODEL = "sonnet"
 PATH_VARIABLE = "SKILLOPT_SLEEP_CLAUDE_PATH"
@@ -42,10 +47,23 @@ FLAGS: tuple[tuple[str, ...], ...] = (
 )
 """What every run is given. `--bare` joins them when there is an API key: with a subscription it could not sign in."""
 
+FILE_TOOLS = ("Read", "Edit", "Write", "Glob", "Grep")
+"""What it has in a checkout. A shell could send files away, because the program itself needs the network."""
+
+IN_FOLDER = ("Read(./**)", "Edit(./**)")
+"""What it may do with them; writing counts as editing, searching as reading, and links count as what they lead to."""
+
+KEPT = (
+    *("settings.json", "settings.local.json", "CLAUDE.md", "agents", "commands", "hooks", "output-styles", "plugins"),
+    *("rules", "skills"),
+)
+"""What of its home stays as it is whatever a run does."""
+
+_OWN_RETRIES = "CLAUDE_CODE_MAX_RETRIES"
 _ISOLATION = {
     "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-    "CLAUDE_CODE_MAX_RETRIES": "0",  # whoever called decides about another attempt
+    _OWN_RETRIES: "0",  # whoever called decides about another attempt
 }
 _KEY = "ANTHROPIC_API_KEY"
 _OWN = (
@@ -73,6 +91,7 @@ class ClaudeBackend(CliBackend):
 
     name = "claude"
     has_tools = True
+    works_in_files = True
 
     def __init__(self, model: str = "", *, path: str = "", **options: Any) -> None:
         chosen = model.strip() or os.environ.get("SKILLOPT_SLEEP_CLAUDE_MODEL", "").strip() or DEFAULT_MODEL
@@ -85,6 +104,8 @@ class ClaudeBackend(CliBackend):
 
     def send(self, outgoing: Outgoing) -> Reply:
         """One run of the program."""
+        if outgoing.workspace is not None:
+            return self._in_checkout(outgoing, outgoing.workspace)
         env = environment(os.environ)
         with work_folder("skillopt_sleep_claude_") as folder:
             work = folder / "work"
@@ -99,6 +120,14 @@ class ClaudeBackend(CliBackend):
             )
             called = stand_ins.called if stand_ins is not None else ()
         return parse_result(result, secrets_of(env), called)
+
+    def _in_checkout(self, outgoing: Outgoing, workspace: Workspace) -> Reply:
+        env = environment(os.environ)
+        env.pop(_OWN_RETRIES)  # a run of many requests shall not fail with the first that does
+        agent = Agent(PROGRAM, self.path, env, homes(env), KEPT, cloud_credentials(env))
+        with workspace.open() as desk:
+            result = agent.work(desk, checkout_argv(self.path, self.model), outgoing)
+            return agent.done(desk, parse_result(result, secrets_of(env)))
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -120,6 +149,29 @@ def build_argv(path: str, model: str, folder: Path, stand_ins: StandIns | None, 
     return [*argv, "--model", model] if model else argv
 
 
+def checkout_argv(path: str, model: str) -> list[str]:
+    """The command line of one task in a checkout. Not `--bare`, which leaves out most tools for files."""
+    argv = [path, *(word for flag in FLAGS if flag[0] != "--tools" for word in flag)]
+    argv += ["--tools", ",".join(FILE_TOOLS), "--allowedTools", ",".join(IN_FOLDER)]
+    return [*argv, "--model", model] if model else argv
+
+
+def homes(env: Mapping[str, str]) -> tuple[Path, ...]:
+    """Where the program keeps its sign-in and its state."""
+    named = env.get("CLAUDE_CONFIG_DIR", "").strip()
+    return (Path(named).expanduser(),) if named else (Path.home() / ".claude", Path.home() / ".claude.json")
+
+
+def cloud_credentials(env: Mapping[str, str]) -> tuple[Path, ...]:
+    """Where a cloud's sign-in lies, of those clouds that are switched on."""
+    aws, google = Path.home() / ".aws", Path.home() / ".config" / "gcloud"
+    named = env.get("GOOGLE_APPLICATION_CREDENTIALS", "").strip()
+    return (
+        *((aws,) if "CLAUDE_CODE_USE_BEDROCK" in env else ()),
+        *((Path(named) if named else google,) if "CLAUDE_CODE_USE_VERTEX" in env else ()),
+    )
+
+
 def parse_result(result: ProcessResult, secrets: tuple[str, ...], called: tuple[str, ...] = ()) -> Reply:
     """The reply in what the program printed, or the failure that it tells."""
     event = next((event for event in reversed(json_events(result.stdout)) if event.get("type") == "result"), None)
@@ -129,9 +181,11 @@ def parse_result(result: ProcessResult, secrets: tuple[str, ...], called: tuple[
     failed = bool(event.get("is_error")) or str(event.get("subtype") or "").startswith("error")
     if failed and _DECLINED.search(text):
         raise ProviderFault(f"{PROGRAM.who} declined: {shown(text, secrets)}", kind="refused", detail=text)
-    if failed or result.code:
-        raise _fault(_said(event, result), secrets)
     prompt, completion = _usage(event)
+    if failed or result.code:
+        fault = _fault(_said(event, result), secrets)
+        fault.tokens = (prompt or 0) + (completion or 0) or None
+        raise fault
     if asks_to_sign_in(text) and not completion:
         raise not_signed_in(text, PROGRAM.who, fix=PROGRAM.fix, secrets=secrets)
     return Reply(text, prompt, completion, _model(event), called, str(event.get("stop_reason") or "") in _CUT)

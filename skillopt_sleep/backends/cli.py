@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skillopt_sleep.backends import attempting, judging, reflecting
 from skillopt_sleep.backends.base import Backend, Pairs, target_of
@@ -17,6 +17,9 @@ from skillopt_sleep.errors import CallFailed
 from skillopt_sleep.judges.exact import score_exact
 from skillopt_sleep.judges.rule import score_rule_judge
 from skillopt_sleep.types import EditRecord, TaskRecord
+
+if TYPE_CHECKING:
+    from skillopt_sleep.worktrees import Work
 
 MOST_TOOLS = 32
 _TOOL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}")
@@ -39,10 +42,11 @@ class CliBackend(Backend):
         return f"{self.name}|{self.model}"
 
     def key_of(self, outgoing: Outgoing) -> str:
-        """What the answer to this call is kept under: backend, model, purpose, prompt, tools and sample."""
+        """What the answer to this call is kept under: backend, model, purpose, prompt, tools, sample and workspace."""
         tools = "\n".join(outgoing.tools)
+        place = [outgoing.workspace.identity] if outgoing.workspace is not None else []
         return content_key(
-            self.identity, outgoing.kind, str(outgoing.max_tokens), outgoing.prompt, tools, outgoing.sample
+            self.identity, outgoing.kind, str(outgoing.max_tokens), outgoing.prompt, tools, outgoing.sample, *place
         )
 
     def send(self, outgoing: Outgoing) -> Reply:
@@ -77,6 +81,29 @@ class CliBackend(Backend):
             tools=checked_tools(tools, task),
         )
         return reply.text.strip(), [tool for tool in tools if tool in reply.tools_called]
+
+    def attempt_in_checkout(
+        self, task: TaskRecord, skill: str, memory: str, sample_id: int = 0, *, fresh: bool = False
+    ) -> tuple[str, Work]:
+        """One attempt at a task with a `workspace`, in a fresh checkout: the last message, and what was changed."""
+        if not self.works_in_files:
+            return super().attempt_in_checkout(task, skill, memory, sample_id, fresh=fresh)
+        if self.workshop is None:
+            raise CallFailed(
+                f"Task {task.id} is done in a checkout, and this night makes none; set replay_mode to worktree.",
+                kind="refused",
+            )
+        reply = self._ask(
+            "attempt",
+            attempting.checkout_prompt(task, skill, memory),
+            max_tokens=attempting.WORK_TOKENS,
+            sample=sample_id,
+            fresh=fresh,
+            workspace=self.workshop.workspace(task, memory),
+        )
+        if reply.work is None:
+            raise CallFailed(f"{self.name} answered task {task.id} without working in its checkout.", kind="refused")
+        return reply.text.strip(), reply.work
 
     def judge(self, task: TaskRecord, response: str, *, fresh: bool = False) -> tuple[float, float, str]:
         """Score an answer: exact and rule tasks here, all others by the model, which is asked twice at most."""

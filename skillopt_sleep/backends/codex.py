@@ -2,7 +2,8 @@
 
 It works read-only in a new, empty folder, keeps no session of it, reads no project's documents, and its own tools are
 off. Its sign-in and its own configuration (`CODEX_HOME`) apply. The answer comes back in a file that belongs to this
-attempt alone, the tokens as events; error output is never taken for an answer.
+attempt alone, the tokens as events; error output is never taken for an answer. In a checkout it edits files and runs
+commands in its own sandbox, without network, inside the pen of the checkout (see `codex_checkout`).
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from skillopt_sleep.backends import codex_checkout
+from skillopt_sleep.backends.agents import Agent
 from skillopt_sleep.backends.cli import CliBackend
 from skillopt_sleep.backends.faults import asks_to_sign_in, fault_from_words, not_signed_in
 from skillopt_sleep.backends.programs import (
@@ -28,6 +31,9 @@ from skillopt_sleep.backends.programs import (
 )
 from skillopt_sleep.backends.wire import Outgoing, Reply
 from skillopt_sleep.vendored.utils.process import ProcessResult, child_environment
+
+if TYPE_CHECKING:
+    from skillopt_sleep.worktrees import Workspace
 
 PATH_VARIABLE = "SKILLOPT_SLEEP_CODEX_PATH"
 ENVIRONMENT = ("CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL")
@@ -52,11 +58,13 @@ class CodexBackend(CliBackend):
 
     name = "codex"
     has_tools = True
+    works_in_files = True
     timeout = 240.0
 
     def __init__(self, model: str = "", *, path: str = "", project_dir: str = "", **options: Any) -> None:  # noqa: ARG002
         super().__init__(model.strip() or os.environ.get("SKILLOPT_SLEEP_CODEX_MODEL", "").strip(), **options)
         self.path = find_codex(path)
+        self._trial = codex_checkout.Trial()
 
     def check(self) -> None:
         """Find out whether the program is there."""
@@ -64,6 +72,8 @@ class CodexBackend(CliBackend):
 
     def send(self, outgoing: Outgoing) -> Reply:
         """One run of the program."""
+        if outgoing.workspace is not None:
+            return self._in_checkout(outgoing, outgoing.workspace)
         env = child_environment(*ENVIRONMENT)
         with work_folder("skillopt_sleep_codex_") as folder:
             work, answer = folder / "work", folder / "answer.txt"
@@ -79,6 +89,15 @@ class CodexBackend(CliBackend):
             said = answer.read_bytes().decode("utf-8", "replace") if answer.is_file() else ""
             called = stand_ins.called if stand_ins is not None else ()
         return parse_result(result, said, secrets_of(env), called)
+
+    def _in_checkout(self, outgoing: Outgoing, workspace: Workspace) -> Reply:
+        env = child_environment(*ENVIRONMENT)
+        agent = Agent(PROGRAM, self.path, env, codex_checkout.homes(env), codex_checkout.KEPT, rooms=True)
+        with workspace.open() as desk:
+            servers = self._trial.servers(agent, desk)
+            argv = codex_checkout.build_argv(self.path, self.model, desk.folder, servers)
+            result = agent.work(desk, argv, outgoing)
+            return agent.done(desk, parse_result(result, "", secrets_of(env)))
 
 
 def build_argv(path: str, model: str, work: Path, answer: Path, stand_ins: StandIns | None) -> list[str]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skillopt_sleep.backends.base import Backend, Pairs
 from skillopt_sleep.backends.egress import PreviewedCall
 from skillopt_sleep.types import EditRecord, TaskRecord
+
+if TYPE_CHECKING:
+    from skillopt_sleep.worktrees import Work
 
 _LOCAL = ("rule", "exact")
 
@@ -53,6 +56,11 @@ class DualBackend(Backend):
         return self.target.has_tools
 
     @property
+    def works_in_files(self) -> bool:  # type: ignore[override]
+        """Whether the target can do a task in a checkout."""
+        return self.target.works_in_files
+
+    @property
     def last_call_error(self) -> str:  # type: ignore[override]
         """What went wrong with the latest call of any role, each with its role's name."""
         roles = (("target", self.target), ("optimizer", self.optimizer), ("judge", self.judger))
@@ -80,6 +88,12 @@ class DualBackend(Backend):
     ) -> tuple[str, list[str]]:
         """By the target."""
         return self.target.attempt_with_tools(task, skill, memory, tools, sample_id, fresh=fresh)
+
+    def attempt_in_checkout(
+        self, task: TaskRecord, skill: str, memory: str, sample_id: int = 0, *, fresh: bool = False
+    ) -> tuple[str, Work]:
+        """By the target."""
+        return self.target.attempt_in_checkout(task, skill, memory, sample_id, fresh=fresh)
 
     def judge(self, task: TaskRecord, response: str, *, fresh: bool = False) -> tuple[float, float, str]:
         """By the judge; rule and exact tasks by the target."""
@@ -133,5 +147,5 @@ def _forwarded(name: str) -> property:
     return property(read, write)
 
 
-for _name in ("meter", "cache", "preferences", "rejected_edits", "evidence", "evidence_phase"):
+for _name in ("meter", "cache", "workshop", "preferences", "rejected_edits", "evidence", "evidence_phase"):
     setattr(DualBackend, _name, _forwarded(_name))

@@ -15,14 +15,17 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from skillopt_sleep.backends.cache import CallCache
 from skillopt_sleep.backends.faults import ProviderFault
-from skillopt_sleep.backends.wire import Outgoing, Reply, Spent, estimate, spent
+from skillopt_sleep.backends.wire import Outgoing, Reply, Spent, estimate, lost, redacted, spent
 from skillopt_sleep.budget import Meter
 from skillopt_sleep.errors import CallFailed
 from skillopt_sleep.redact import redact_secrets
+
+if TYPE_CHECKING:
+    from skillopt_sleep.worktrees import Workspace
 
 LONGEST_WAIT_SECONDS = 120.0
 """A provider that asks to wait longer is not waited for: the call fails as `rate`."""
@@ -52,7 +55,10 @@ class Sender(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PreviewedCall:
-    """A call as it would have left the machine: the exact prompt, and about how many tokens it has."""
+    """A call as it would have left the machine: the exact prompt, and about how many tokens it has.
+
+    `note`: where the model would work in files; blank for an answer in text.
+    """
 
     kind: str
     backend: str
@@ -61,6 +67,7 @@ class PreviewedCall:
     tokens: int
     max_tokens: int
     tools: tuple[str, ...] = ()
+    note: str = ""
 
 
 OUTAGE_CALLS = 5
@@ -103,8 +110,9 @@ class Egress:
         sample: int = 0,
         fresh: bool = False,
         tools: tuple[str, ...] = (),
+        workspace: Workspace | None = None,
     ) -> Reply:
-        """The answer to `prompt`.
+        """The answer to `prompt`, and what was changed in `workspace`.
 
         `sample` numbers answers to one prompt that shall differ. `fresh` asks for an answer that no earlier call of
         this night was given: the n-th fresh call for a prompt is its n-th new sample, so that a resumed night finds it.
@@ -112,7 +120,8 @@ class Egress:
         """
         if any(redact_secrets(tool) != tool for tool in tools):
             raise CallFailed("The name of a tool looks like a secret, so nothing was sent.", kind="refused")
-        outgoing = self._outgoing(Outgoing(kind, str(redact_secrets(prompt)), max_tokens, tools), sample, fresh=fresh)
+        asked = Outgoing(kind, str(redact_secrets(prompt)), max_tokens, tools, workspace=workspace)
+        outgoing = self._outgoing(asked, sample, fresh=fresh)
         if self.preview is not None:
             raise NotSent(self._previewed(outgoing, self.preview))
         cache = self._sender.cache if self._sender.cache is not None else self._memory
@@ -143,7 +152,9 @@ class Egress:
 
     def _outgoing(self, outgoing: Outgoing, sample: int, *, fresh: bool) -> Outgoing:
         tags = [f"s{sample}"] if sample else []
-        outgoing = replace(outgoing, seconds=self._sender.timeout, sample="-".join(tags))
+        workspace = outgoing.workspace
+        seconds = self._sender.timeout if workspace is None else workspace.seconds
+        outgoing = replace(outgoing, seconds=seconds, sample="-".join(tags))
         if fresh:
             base = self._sender.key_of(outgoing)
             number = self._take_number(base)
@@ -171,9 +182,15 @@ class Egress:
 
     def _previewed(self, outgoing: Outgoing, preview: list[PreviewedCall]) -> PreviewedCall:
         sender = self._sender
-        tokens = estimate(outgoing.prompt)
         call = PreviewedCall(
-            outgoing.kind, sender.name, sender.model, outgoing.prompt, tokens, outgoing.max_tokens, outgoing.tools
+            outgoing.kind,
+            sender.name,
+            sender.model,
+            outgoing.prompt,
+            estimate(outgoing.prompt),
+            outgoing.max_tokens,
+            outgoing.tools,
+            outgoing.workspace.about if outgoing.workspace is not None else "",
         )
         preview.append(call)
         return call
@@ -190,7 +207,8 @@ class Egress:
         self.last_error = ""
         self._lost_in_a_row = 0
         usage = {"prompt": used.prompt, "completion": used.completion, "estimated": used.estimated}
-        self._log(outgoing, cache_hit=False, response=reply.text, error="", usage=usage)
+        changed = {"files": list(reply.work.files)} if reply.work is not None else {}
+        self._log(outgoing, cache_hit=False, response=reply.text, error="", usage=usage, **changed)
         return reply
 
     def _raise_if_out(self, error: CallFailed) -> None:
@@ -218,17 +236,17 @@ class Egress:
         raise AssertionError("the last attempt raises or returns")
 
     def _once(self, outgoing: Outgoing) -> tuple[Reply, Spent]:
-        with self._sender.meter.call(outgoing.kind, estimate(outgoing.prompt) + outgoing.max_tokens) as charge:
+        with self._sender.meter.call(outgoing.booked_as, estimate(outgoing.prompt) + outgoing.max_tokens) as charge:
             try:
                 reply = self._sender.send(outgoing)
             except CallFailed as error:
-                charge.tokens = self._count(_lost(outgoing, error))
+                charge.tokens = self._count(lost(outgoing, error))
                 raise
             used = spent(outgoing, reply)
             charge.tokens, charge.calls = self._count(used), reply.requests
-            if not reply.text.strip():
+            if reply.says_nothing:
                 raise ProviderFault(f"{self._sender.name} gave an empty answer.", kind="empty")
-        return replace(reply, text=str(redact_secrets(reply.text))), used
+        return redacted(reply), used
 
     def _count(self, used: Spent) -> int:
         with self._lock:
@@ -273,22 +291,10 @@ class Egress:
             "phase": self._sender.evidence_phase,
             "backend": self._sender.name,
             "model": self._sender.model,
+            **({"workspace": outgoing.workspace.about} if outgoing.workspace is not None else {}),
         }
         sent = {} if head["cache_hit"] else {"prompt": outgoing.prompt, "response": "", **data}
         log.log("replay", "model_call", **head, **sent)
-
-
-def _lost(outgoing: Outgoing, error: CallFailed) -> Spent:
-    """What a failed attempt cost: what the provider says, or an estimate where it answered and says nothing.
-
-    An answer without a text may have used its whole length, for thinking; a refusal has read the prompt.
-    """
-    told = getattr(error, "tokens", None)
-    if told is not None:
-        return Spent(told, 0, estimated=False)
-    if error.kind not in ("empty", "refused"):
-        return Spent(0, 0, estimated=False)
-    return Spent(estimate(outgoing.prompt), outgoing.max_tokens if error.kind == "empty" else 0, estimated=True)
 
 
 def content_key(*parts: str) -> str:

@@ -28,6 +28,10 @@ _SECRET_ENDINGS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "HEADERS")
 _LAST_WORDS = 300
 
 
+class Late(ProviderFault):
+    """The program was ended at the end of its time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """How messages speak of a command line: `who` it is, the `setting` of its path, and the `fix` for signing in."""
@@ -46,7 +50,7 @@ class Program:
     ) -> ProcessResult:
         """Run it once; its exit code is for the caller to judge.
 
-        Raises ProviderFault: setup when it cannot be started, transient at the end of the time.
+        Raises ProviderFault: setup when it cannot be started, transient (Late) at the end of the time.
         """
         try:
             result = run_process(argv, cwd=folder, env=env, stdin=stdin, timeout=seconds)
@@ -55,7 +59,7 @@ class Program:
         if result.timed_out:
             said = shown((result.stderr.strip() or result.stdout.strip())[-_LAST_WORDS:], secrets_of(env))
             words = f" Its last words: {said}" if said else ""
-            raise ProviderFault(f"{self.who} did not answer within {seconds:.3g} s and was ended.{words}", detail=said)
+            raise Late(f"{self.who} did not answer within {seconds:.3g} s and was ended.{words}", detail=said)
         return result
 
     def _not_there(self, reason: str) -> ProviderFault:

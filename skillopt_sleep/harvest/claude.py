@@ -25,6 +25,7 @@ from skillopt_sleep.types import SessionDigest
 
 _TEXT = frozenset({"text"})
 _INSERTED = re.compile(r"<(system-reminder|ide_opened_file|ide_selection)>.*?</\1>", re.DOTALL)
+_EDITING = ("Edit", "MultiEdit", "NotebookEdit", "Write")
 _NOT_SAID = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 
 
@@ -78,8 +79,12 @@ def _read_tools(session: Session, content: object) -> None:
             continue
         add_name(session.tools, block.get("name"))
         arguments = block.get("input")
-        if block.get("name") == "Skill" and isinstance(arguments, dict):
+        if not isinstance(arguments, dict):
+            continue
+        if block.get("name") == "Skill":
             add_name(session.skills, arguments.get("skill"))
+        elif block.get("name") in _EDITING:
+            add_name(session.files, arguments.get("file_path") or arguments.get("notebook_path"), most=MAX_FILES)
 
 
 def _read_snapshot(session: Session, record: dict[str, Any]) -> None:

@@ -7,7 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from skillopt_sleep.harvest.common import Claim, Scope, Session, add_name, is_noise, key_of, text_of, tool_name
+from skillopt_sleep.harvest.common import (
+    MAX_FILES,
+    Claim,
+    Scope,
+    Session,
+    add_name,
+    is_noise,
+    key_of,
+    text_of,
+    tool_name,
+)
 from skillopt_sleep.harvest.gather import harvest_once
 from skillopt_sleep.harvest.origin import HEADLESS, INTERACTIVE, SUB_AGENT
 from skillopt_sleep.harvest.reading import Source
@@ -26,6 +36,8 @@ _DUMP_OPENING = "# AGENTS.md instructions"
 _DUMP_SEPARATOR = "--- project-doc ---"
 _FROM_EDITOR = "## My request for Codex:"
 _MOST_UNMATCHED = 50
+_PATCHED = re.compile(r"\*\*\* (?:Add|Update|Delete) File: ([^\r\n\\]+)")
+_PATCH_CHARS = 200_000
 
 
 def read_record(session: Session, record: dict[str, Any], claim: Claim) -> None:
@@ -94,6 +106,18 @@ def _read_tool(session: Session, payload: dict[str, Any], kind: str) -> None:
         name = _NAMED_BY_TYPE.get(kind) or (kind if kind.endswith("_tool_call") else "")
     if name:
         add_name(session.tools, tool_name(name.strip()))
+    _read_files(session, payload, kind)
+
+
+def _read_files(session: Session, payload: dict[str, Any], kind: str) -> None:
+    """The files of a patch: as the event of its application lists them, or as the call that makes it names them."""
+    changes = payload.get("changes") if kind.startswith("patch_apply") else None
+    for name in changes if isinstance(changes, dict) else ():
+        add_name(session.files, name, most=MAX_FILES)
+    for text in (payload.get("input"), payload.get("arguments")):
+        if kind.endswith("_call") and isinstance(text, str) and "*** Begin Patch" in text:
+            for name in _PATCHED.findall(text, 0, _PATCH_CHARS):
+                add_name(session.files, name, most=MAX_FILES)
 
 
 def without_context(text: str) -> str:

@@ -19,3 +19,6 @@ from skillopt_sleep.judges.rule import score_rule_judge as score_rule_judge
 from skillopt_sleep.judges.validate import clean_checks as clean_checks
 from skillopt_sleep.judges.validate import is_shape_only as is_shape_only
 from skillopt_sleep.judges.validate import validate_checks as validate_checks
+from skillopt_sleep.judges.work import WORK_OPS as WORK_OPS
+from skillopt_sleep.judges.work import conditions_of as conditions_of
+from skillopt_sleep.judges.work import shown_answer as shown_answer

@@ -7,18 +7,21 @@ contains          the text, in any case             not_contains  not the text
 regex             a Python pattern, within two seconds
 no_refusal        more than a bare refusal
 tool_called       the tool was called, as its record shows; text that claims a call proves nothing
+
+Conditions on what was changed in a checkout are in `work`.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from skillopt_sleep.errors import UsageProblem
 from skillopt_sleep.judges.pattern import PatternTimeout, regex_problem, search
+from skillopt_sleep.judges.work import WORK_OPS, outcome_of
 from skillopt_sleep.show import clip
 from skillopt_sleep.vendored.scoring.refusal import is_refusal
 
@@ -80,12 +83,18 @@ def label_of(op: object, arg: object) -> str:
     return str(op) if arg in (None, "") else f"{op}={arg}"
 
 
-def run_check(check: Any, response: str, tools_called: Sequence[str] | None) -> CheckResult:
+def run_check(
+    check: Any, response: str, tools_called: Sequence[str] | None, work: Mapping[str, Any] | None = None
+) -> CheckResult:
     """Whether `check` (`{op, arg}`) holds for an answer; `tools_called`: names whose call was recorded.
 
-    A malformed argument fails with a note. Raises Undecidable for what is no known operator and for a slow pattern.
+    `work` is what an attempt in a checkout changed (`ReplayResult.work`); conditions on the work hold as it says.
+    A malformed argument fails with a note. Raises Undecidable for what is no known operator, for a slow pattern, and
+    for a condition that no checkout has decided.
     """
     op = check.get("op") if isinstance(check, dict) else None
+    if isinstance(op, str) and op in WORK_OPS:
+        return _condition(check, work)
     if not isinstance(op, str) or op not in KNOWN_OPS:
         raise Undecidable(
             f"The check {clip(repr(check), 80)} has no known operator; known: {', '.join(sorted(KNOWN_OPS))}."
@@ -117,6 +126,17 @@ def refuses(response: str) -> bool:
     if len(said) >= _LONGEST_REFUSAL:
         return False
     return is_refusal(said) or (len(said) <= _OPENING and _ABSTAINS.match(said.lower()) is not None)
+
+
+def _condition(check: Mapping[str, Any], work: Mapping[str, Any] | None) -> CheckResult:
+    label = label_of(check.get("op"), check.get("arg"))
+    outcome = outcome_of(check, work)
+    if outcome is None:
+        raise Undecidable(
+            f"The check {clip(label, 80)} is about files, and this attempt was not made in a checkout; replay the task "
+            "with replay_mode worktree."
+        )
+    return CheckResult(outcome[0], label, outcome[1] if not outcome[0] else "")
 
 
 def _bounded(op: str, arg: object, length: int, label: str) -> CheckResult:

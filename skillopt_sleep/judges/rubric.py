@@ -7,11 +7,13 @@ never a zero. The backend's judge is shown the task, the rubric and the answer.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skillopt_sleep.errors import CallFailed
-from skillopt_sleep.judges.rule import score_rule_judge
+from skillopt_sleep.judges.checks import run_check
+from skillopt_sleep.judges.rule import score_rule_judge, told
+from skillopt_sleep.judges.work import conditions_of, shown_answer
 from skillopt_sleep.show import clip
 from skillopt_sleep.types import TaskRecord
 
@@ -19,18 +21,42 @@ _ROUNDING = 1e-6
 
 
 def grade(
-    backend: Any, task: TaskRecord, response: str, tools_called: Sequence[str] = (), *, fresh: bool = False
+    backend: Any,
+    task: TaskRecord,
+    response: str,
+    tools_called: Sequence[str] = (),
+    *,
+    fresh: bool = False,
+    work: Mapping[str, Any] | None = None,
 ) -> tuple[float, float, str]:
     """(hard, soft, rationale) of an answer to `task`; `fresh` asks the backend for a new grade, not a kept one.
+
+    `work`: what the attempt changed in a checkout (`ReplayResult.work`). The backend's judge then sees the changes
+    behind the answer, and the task's conditions on the work count too: unless all hold hard is 0, and soft is
+    multiplied by the share of them that hold.
 
     Raises CallFailed (unparsed) for what is no grade, Undecidable for checks that cannot be decided, and what the
     backend raises.
     """
     if task.reference_kind == "rule":
-        return score_rule_judge(task.judge, response, list(tools_called))
-    verdict = backend.judge(task, response, fresh=True) if fresh else backend.judge(task, response)
+        return score_rule_judge(task.judge, response, list(tools_called), work)
+    answer = shown_answer(response, work)
+    verdict = backend.judge(task, answer, fresh=True) if fresh else backend.judge(task, answer)
     hard, soft, rationale = verdict
-    return _score(backend, hard), _score(backend, soft), str(rationale or "")
+    score = _score(backend, hard), _score(backend, soft), str(rationale or "")
+    return _with_conditions(task, score, work) if work else score
+
+
+def _with_conditions(
+    task: TaskRecord, score: tuple[float, float, str], work: Mapping[str, Any]
+) -> tuple[float, float, str]:
+    results = [run_check(check, "", None, work) for check in conditions_of(task.judge)]
+    failed = [result for result in results if not result.passed]
+    if not failed:
+        return score
+    _, soft, rationale = score
+    reason = told(failed)
+    return 0.0, soft * (1 - len(failed) / len(results)), f"{reason}; {rationale}" if rationale else reason
 
 
 def _score(backend: Any, value: Any) -> float:

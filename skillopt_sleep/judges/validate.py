@@ -7,6 +7,7 @@ from typing import Any
 
 from skillopt_sleep.judges.checks import BOUND_OPS, KNOWN_OPS, SHAPE_OPS, TEXT_OPS, char_bound
 from skillopt_sleep.judges.pattern import regex_problem
+from skillopt_sleep.judges.work import WORK_OPS, condition_problem
 from skillopt_sleep.nearest import suggestion
 
 SHAPE_ONLY = "all checks test the shape of the answer; an answer can pass with wrong content"
@@ -47,7 +48,8 @@ def clean_checks(rows: Any) -> list[dict[str, Any]]:
     """The usable checks among what a model wrote, in their own form.
 
     Texts lose the blanks at their ends, except patterns; bounds become whole numbers; `no_refusal` has no argument.
-    Whatever is not sound is left out, so the result always passes `validate_checks`.
+    Whatever is not sound is left out, so the result always passes `validate_checks`. Conditions on work in a checkout
+    are left out too: what runs on this machine, and what a change must touch, is never up to a model.
     """
     found = (_cleaned(row) for row in rows) if isinstance(rows, list) else ()
     return [check for check in found if check is not None]
@@ -87,8 +89,10 @@ def _problem(check: Any, *, strict: bool) -> tuple[str, str]:
         return f"it must be an object, not {type(check).__name__}", ""
     if not isinstance(op, str):
         return "`op` must be a text", ""
+    if op in WORK_OPS:
+        return condition_problem(op, check.get("arg")), ""
     if op not in KNOWN_OPS:
-        words = f"unknown operator {op!r}{suggestion(op, KNOWN_OPS)}"
+        words = f"unknown operator {op!r}{suggestion(op, KNOWN_OPS | WORK_OPS)}"
         return (words, "") if strict else ("", words)
     if op in BOUND_OPS:
         return _bound_problem(op, check.get("arg"))

@@ -16,7 +16,7 @@ from skillopt_sleep.learn.block import check_document
 from skillopt_sleep.learn.measure import Decision, GateSettings, Measure, Pair, measure
 from skillopt_sleep.learn.partition import Partition, partition
 from skillopt_sleep.learn.policy import sift
-from skillopt_sleep.learn.results import Ending, result_of
+from skillopt_sleep.learn.results import TOO_FEW, Ending, result_of
 from skillopt_sleep.learn.slow_update import SlowHistory, SlowOutcome, slow_pass
 from skillopt_sleep.learn.trial import Bench, Documents
 from skillopt_sleep.replay import contrastive_reflect, multi_rollout
@@ -46,6 +46,7 @@ class Options:
     night: int = 1
     workers: int = 0
     slow_history: SlowHistory | None = None
+    only_if_decidable: bool = False
 
 
 def consolidate(  # noqa: PLR0913 - the published signature
@@ -67,6 +68,7 @@ def consolidate(  # noqa: PLR0913 - the published signature
     night: int = 1,
     workers: int = 0,
     slow_history: SlowHistory | None = None,
+    only_if_decidable: bool = False,
     trace: LearnTrace | None = None,
 ) -> ConsolidationResult:
     """Learn from the training tasks what the validation tasks confirm.
@@ -75,6 +77,7 @@ def consolidate(  # noqa: PLR0913 - the published signature
     accepted bundle is left out once, and goes when it is not missed; that costs a validation replay an edit.
     `gate_mode` off, none, false or greedy: every edit stays, nothing is confirmed. `rollouts_k` above 1 contrasts good
     with bad attempts. `slow_history`: what the night before measured; with it the slow update may change the skill.
+    `only_if_decidable`: where the gate could accept nothing, nothing is tried and no call is made (`inconclusive`).
     `trace`, when given, is filled in. Edits that were refused join `backend.rejected_edits`.
 
     Raises MalformedBlock and ValueError (unknown metric) before any call; CallFailed of a fatal kind, BudgetSpent and
@@ -85,7 +88,8 @@ def consolidate(  # noqa: PLR0913 - the published signature
     settings.score(0.0, 0.0)
     check_document(skill, name="the skill")
     check_document(memory, name="the project's memory")
-    options = Options(edit_budget, rollouts_k, evolve_skill, evolve_memory, night, workers, slow_history)
+    may_change = (evolve_skill, evolve_memory)
+    options = Options(edit_budget, rollouts_k, *may_change, night, workers, slow_history, only_if_decidable)
     learner = Learner(backend, tasks, Documents(skill, memory), settings, options)
     result = learner.learn()
     if trace is not None:
@@ -123,6 +127,9 @@ class Learner:
 
     def learn(self) -> ConsolidationResult:
         """All passes, then the decision."""
+        if self.options.only_if_decidable and not self.bench.can_accept:
+            self.reasons.append(TOO_FEW)
+            return self._end(None)
         if not self.parts.train or not (self.options.evolve_skill or self.options.evolve_memory):
             self.reasons.append("no_training_tasks" if not self.parts.train else "nothing_may_change")
             return self._end(None)

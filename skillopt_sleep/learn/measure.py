@@ -157,7 +157,8 @@ def decide(before: Measure, after: Measure, settings: GateSettings, *, leaked: b
 def task_deltas(before: Measure, after: Measure, settings: GateSettings) -> list[dict[str, Any]]:
     """One row for each task: id, tags, both scores, status, and whether both scores are finite.
 
-    A task without a score on one side has status regressed, and null for the score that it lacks.
+    A task without a score on one side has status regressed, and null for the score that it lacks. A task that was done
+    in a checkout has `files` too: what the attempts of both sides changed.
     """
     tasks = {task.id: task for task, _ in (*before.pairs, *after.pairs)}
     old, new = before.graded, after.graded
@@ -172,9 +173,16 @@ def task_deltas(before: Measure, after: Measure, settings: GateSettings) -> list
                 "candidate_score": now,
                 "status": _status(was, now),
                 "scores_are_finite": was is not None and now is not None,
+                **_files(old.get(task_id), new.get(task_id)),
             }
         )
     return rows
+
+
+def _files(before: ReplayResult | None, after: ReplayResult | None) -> dict[str, Any]:
+    sides = {"baseline": before, "candidate": after}
+    found = {side: list(one.work.get("files") or ()) for side, one in sides.items() if one is not None and one.work}
+    return {"files": found} if found else {}
 
 
 def _status(was: float | None, now: float | None) -> str:

@@ -12,10 +12,11 @@ from skillopt_sleep.learn.measure import Decision, GateSettings, Measure
 from skillopt_sleep.learn.partition import Partition
 from skillopt_sleep.learn.policy import leaked_literals
 from skillopt_sleep.learn.slow_update import SlowOutcome
-from skillopt_sleep.learn.trial import Bench, Documents, Ledger
+from skillopt_sleep.learn.trial import Bench, Documents
 from skillopt_sleep.show import json_safe
 from skillopt_sleep.types import ConsolidationResult, EditRecord, TaskRecord
 
+TOO_FEW = "too_few_to_decide"
 _HEAD = 200
 
 
@@ -87,7 +88,7 @@ def _action(ending: Ending) -> str:
     undecided = [one for one in ledger.decisions if one.verdict == "inconclusive"]
     if ending.parts.leaked and any(one.improved for one in undecided):
         return "reject_unverified"
-    if undecided or "too_many_errors" in ending.reasons:
+    if undecided or not {"too_many_errors", TOO_FEW}.isdisjoint(ending.reasons):
         return "inconclusive"
     return "reject"
 
@@ -122,7 +123,7 @@ def _gate_detail(
         "min_val": ending.settings.min_val,
         "n_compared": shown.n if shown is not None else 0,
         "verdict": shown.verdict if shown is not None else "",
-        "reason": shown.reason if shown is not None else _first_reason(ledger),
+        "reason": shown.reason if shown is not None else _why_undecided(ending),
         "comparison": shown.comparison if shown is not None else {},
         "low_trust": bool(ending.parts.val) and all(_shape_only(task) for task in ending.parts.val),
         "refused": [edit.to_dict() for edit in _once(ledger.refused)],
@@ -137,8 +138,13 @@ def _gate_detail(
     return dict(json_safe(detail))
 
 
-def _first_reason(ledger: Ledger) -> str:
-    return ledger.decisions[-1].reason if ledger.decisions else ""
+def _why_undecided(ending: Ending) -> str:
+    if TOO_FEW in ending.reasons:
+        if ending.parts.leaked:
+            return "no training task stands apart from the validation tasks, so nothing was tried"
+        count, least = len(ending.parts.val), ending.settings.min_val
+        return f"{count} validation tasks are fewer than gate_min_val ({least}), so nothing was tried"
+    return ending.bench.ledger.decisions[-1].reason if ending.bench.ledger.decisions else ""
 
 
 def _shape_only(task: TaskRecord) -> bool:
@@ -155,6 +161,7 @@ def _detail_row(pair: tuple[TaskRecord, Any]) -> dict[str, Any]:
         "response_len": len(result.response),
         "response_head": result.response[:_HEAD],
         "why": (result.error or result.fail_reason or result.judge_rationale)[:_HEAD],
+        **({"files": list(result.work.get("files") or ())} if result.work else {}),
     }
     return dict(json_safe(row))
 

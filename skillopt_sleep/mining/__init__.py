@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from skillopt_sleep.mining.heuristic import heuristic_mine as heuristic_mine
 from skillopt_sleep.mining.heuristic import session_skill_hint as session_skill_hint
+from skillopt_sleep.mining.holdout import Holdout as Holdout
+from skillopt_sleep.mining.holdout import HoldoutRecord as HoldoutRecord
+from skillopt_sleep.mining.holdout import can_be_judged as can_be_judged
 from skillopt_sleep.mining.identity import group_keys as group_keys
 from skillopt_sleep.mining.llm import make_llm_miner as make_llm_miner
 from skillopt_sleep.mining.merge import dedup_tasks as dedup_tasks

@@ -27,13 +27,14 @@ def mine(  # noqa: PLR0913 - the published signature
     target_skill_path: str = "",
     memory: SplitMemory | None = None,
     notes: list[str] | None = None,
+    found: list[TaskRecord] | None = None,
 ) -> list[TaskRecord]:
     """At most `max_tasks` tasks of the sessions, each once, with their splits.
 
     The model's tasks are taken if `llm_miner` finds any; otherwise those of the heuristic miner, up to
     `candidate_limit` of them before the filter (0: `max_tasks`). With a `target_skill_text` the tasks that fit that
     skill come first. `memory` keeps earlier splits and learns the new ones; `notes` gets a line for everything that
-    went wrong on the way.
+    went wrong on the way, and `found` the tasks as the miner found them.
 
     Raises UsageProblem for impossible fractions (before any call), CallFailed of a fatal kind, BudgetSpent and
     PendingCalls.
@@ -43,6 +44,8 @@ def mine(  # noqa: PLR0913 - the published signature
     tasks = _by_model(llm_miner, digests, said) if llm_miner is not None else []
     if not tasks:
         tasks = heuristic_mine(digests, max_tasks=candidate_limit or max_tasks)
+    if found is not None:
+        found += tasks
     tasks = dedup_tasks(tasks)
     if target_skill_text.strip():
         tasks = filter_tasks_for_target(tasks, target_skill_text, target_skill_path)

@@ -105,9 +105,12 @@ class SplitMemory:
 
     @property
     def known(self) -> list[TaskRecord]:
-        """The archived tasks of the project, oldest first; rows that are no tasks are left out."""
-        found = (_record(row) for row in self._state.task_archive(self._project))
-        return [task for task in found if task is not None]
+        """The archived tasks of the project with the splits that hold now, oldest first; what is none is left out."""
+        assigned = self.assigned
+        found = [task for row in self._state.task_archive(self._project) if (task := _record(row)) is not None]
+        for task in found:
+            task.split = normalize_legacy_split(assigned.get(task.id, task.split))
+        return found
 
     def remember(self, tasks: Iterable[TaskRecord]) -> None:
         """Keep the splits of real tasks; they are on disk after the state is saved."""
@@ -122,12 +125,13 @@ def _record(row: Any) -> TaskRecord | None:
         return None
 
 
-def _number(seed: int, name: str) -> int:
+def hash_number(seed: int, name: str) -> int:
+    """A number that stands for a name, another one for each seed; it decides where nothing else does."""
     return int(hashlib.sha256(f"{seed}{name}".encode("utf-8", "replace")).hexdigest(), 16)
 
 
 def _by_hash(seed: int, name: str, val: float, test: float) -> str:
-    bucket = _number(seed, name) % 100
+    bucket = hash_number(seed, name) % 100
     if bucket < round(100 * val):
         return "val"
     return "test" if bucket < round(100 * val) + round(100 * test) else "train"
@@ -147,4 +151,4 @@ def _top_up(free: dict[str, str], held: set[str], seed: int, *, n_real: int) -> 
         if wanted not in held and wanted not in free.values():
             movable = [key for key, split in free.items() if split == source]
             if movable:
-                free[min(movable, key=lambda key: _number(seed, key))] = wanted
+                free[min(movable, key=lambda key: hash_number(seed, key))] = wanted

@@ -9,7 +9,9 @@ from typing import Any
 
 from skillopt_sleep import paths
 from skillopt_sleep.learn import refused_edits, skill_group_reports, slow_note
+from skillopt_sleep.phases.coding import modes_of
 from skillopt_sleep.phases.context import LiveDocument, Night
+from skillopt_sleep.phases.holdout import holdout_record
 from skillopt_sleep.phases.learning import SLOW_NOTE
 from skillopt_sleep.redact import redact_secrets
 from skillopt_sleep.report import render_report
@@ -56,6 +58,7 @@ def _usage(night: Night) -> tuple[int, dict[str, Any]]:
     meter = getattr(night.backend, "meter", None)
     usage = meter.to_dict() if meter is not None else {}
     usage["estimated"] = bool(getattr(night.backend, "tokens_estimated", False))
+    usage.update(modes_of(night))
     tokens = getattr(night.backend, "tokens_used", None)
     return max(int(usage.get("tokens", 0)), int(tokens()) if callable(tokens) else 0), usage
 
@@ -89,7 +92,8 @@ def _record(night: Night) -> dict[str, Any]:
         "proposals": [proposal.to_dict() for proposal in night.proposals],
         "skill_roots": night.skill_roots,
         "receipt": night.receipt.to_dict() if night.receipt is not None and worked else None,
-        "tasks": [_archived(night, task) for task in night.tasks if task.origin != "dream"],
+        "tasks": [_archived(night, task) for task in _own_tasks(night)],
+        "holdout": holdout_record(night),
         "worked": worked,
         "refused": [edit.to_dict() for edit in refused_edits(result)] if result is not None else [],
         "slow_note": {SLOW_NOTE: slow_note(night.trace.train_pairs, night.start)} if night.trace.train_pairs else {},
@@ -99,6 +103,11 @@ def _record(night: Night) -> dict[str, Any]:
         "adopt": bool(night.config.get("auto_adopt")) and report.accepted,
     }
     return dict(json_safe(record))
+
+
+def _own_tasks(night: Night) -> list[TaskRecord]:
+    """The tasks that tonight brought: no dreams, and none that is archived already."""
+    return [task for task in night.tasks if task.origin != "dream" and task.id not in night.helpers]
 
 
 def _worked(night: Night) -> bool:

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from skillopt_sleep import paths
 from skillopt_sleep.backends import HandoffBackend, HandoffFolder, handoff_of
 from skillopt_sleep.backends.base import Backend
 from skillopt_sleep.config import SleepConfig
@@ -51,6 +52,10 @@ class Night:
 
     `pins` keep sessions and tasks between the runs of one night. `over`: there is nothing more to learn tonight.
     `stopped`: the cap that ended it. `outdated`: it was decided with other settings, and is only carried out now.
+    `assigned`: no person wrote the splits of the given tasks. `moved` holds the new splits of tasks that change sides
+    tonight, by id, and `helpers` the ids of validation tasks of earlier nights. `practise_anyway`: go on where nothing
+    can be accepted.
+    `workshop` makes the checkouts in which coding tasks are done; None: every task is answered in text.
     """
 
     config: SleepConfig
@@ -79,6 +84,11 @@ class Night:
     over: bool = False
     stopped: str = ""
     outdated: bool = False
+    workshop: Any = None
+    assigned: bool = False
+    moved: dict[str, str] = field(default_factory=dict)
+    helpers: list[str] = field(default_factory=list)
+    practise_anyway: bool = False
 
     @property
     def project(self) -> str:
@@ -116,6 +126,17 @@ def read_document(path: Path) -> LiveDocument:
 def scaffolded(config: SleepConfig, skill: LiveDocument) -> str:
     """The skill that a night begins with."""
     return ensure_skill_scaffold(skill.text, name=config.managed_skill_path.parent.name, description=_DESCRIPTION)
+
+
+def is_here(night: Night, task: TaskRecord) -> bool:
+    """True for a task of this project, or of a folder in it; also for a given one and one of no project."""
+    return night.seed is not None or within(night.config, task)
+
+
+def within(config: SleepConfig, task: TaskRecord) -> bool:
+    """True for a task of the project of `config`, or of a folder in it; also for one of no project."""
+    here, there = config.project, paths.expand(task.project) if task.project else None
+    return there is None or there == here or here in there.parents
 
 
 def mocked(backend: Any) -> bool:

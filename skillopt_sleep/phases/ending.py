@@ -14,6 +14,7 @@ from skillopt_sleep.backends import CallCache
 from skillopt_sleep.errors import SleepError, StagingError
 from skillopt_sleep.evidence import EvidenceLog
 from skillopt_sleep.harvest import Receipt, commit
+from skillopt_sleep.learn.results import TOO_FEW
 from skillopt_sleep.mining import SplitMemory
 from skillopt_sleep.phases.context import Night, handoff_in, parts_of
 from skillopt_sleep.phases.journal import Journal
@@ -93,6 +94,8 @@ def save_state(night: Night, closing: dict[str, Any]) -> None:
     tasks = [TaskRecord.from_dict(row) for row in closing["tasks"]]
     _count_night(night, journal)
     state.record_night(history_row(night.report, journal))
+    if closing.get("holdout"):
+        state.record_holdout(night.project, journal.night, **closing["holdout"])
     if closing["worked"]:
         state.add_to_archive(tasks)
     SplitMemory(state, night.project).remember(tasks)
@@ -204,6 +207,8 @@ def history_row(report: SleepReport, journal: Journal) -> dict[str, Any]:
         "gate_action": report.gate_action,
         "began": journal.began,
     }
+    if report.no_edits_reason == TOO_FEW:
+        row.update(baseline=None, candidate=None)
     if report.status == "no_tasks":
         row = {key: row[key] for key in ("night", "accepted", "n_tasks", "project", "status", "began")}
     return row

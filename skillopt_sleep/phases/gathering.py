@@ -11,8 +11,10 @@ from typing import Any
 from skillopt_sleep import evidence
 from skillopt_sleep.errors import UsageProblem
 from skillopt_sleep.harvest import Receipt, harvest, hold_window
-from skillopt_sleep.mining import SplitMemory, heuristic_mine, make_llm_miner, mine
+from skillopt_sleep.mining import SplitMemory, make_llm_miner, mine
+from skillopt_sleep.phases.coding import place_tasks
 from skillopt_sleep.phases.context import Night, mocked
+from skillopt_sleep.phases.holdout import arrange_holdout, tell_holdout
 from skillopt_sleep.show import terminal_line
 from skillopt_sleep.types import SessionDigest, TaskRecord
 
@@ -46,12 +48,20 @@ def find_tasks(night: Night) -> None:
     """The tasks of the night, with their splits. Without a task the night is over."""
     if night.seed is not None:
         night.tasks = night.seed
-    elif not night.tasks:
-        night.tasks = _mined(night)
-        if night.pins is not None and night.tasks:
+        arrange_holdout(night)
+    else:
+        pinned = bool(night.tasks)
+        if not pinned:
+            night.tasks = _mined(night)
+        place_tasks(night)
+        if not pinned:
+            arrange_holdout(night)
+        if night.pins is not None and night.tasks and not pinned:
             receipt = json.dumps(night.receipt.to_dict()) if night.receipt is not None else ""
-            night.pins.pin_tasks(night.tasks, receipt=receipt, n_sessions=night.report.n_sessions)
-    night.report.n_tasks = night.report.n_replayed = len(night.tasks)
+            holdout = json.dumps({"moved": night.moved, "helpers": night.helpers})
+            night.pins.pin_tasks(night.tasks, receipt=receipt, n_sessions=night.report.n_sessions, holdout=holdout)
+    night.report.n_replayed = len(night.tasks)
+    night.report.n_tasks = len(night.tasks) - len(night.helpers)
     for task in night.tasks:
         _log_task(night, task)
     if not night.tasks:
@@ -61,6 +71,12 @@ def find_tasks(night: Night) -> None:
     elif night.seed is None and mocked(night.backend):
         night.note("The backend mock calls no model and learns nothing from sessions; choose another with --backend.")
     night.say(f"{len(night.tasks)} tasks")
+    tell_holdout(night)
+
+
+def asks_miner(night: Night) -> bool:
+    """Whether a model is asked for the tasks in tonight's sessions."""
+    return bool(night.config.get("llm_mine")) and not mocked(night.backend) and bool(night.digests)
 
 
 def _pinned_tasks(night: Night) -> bool:
@@ -69,9 +85,20 @@ def _pinned_tasks(night: Night) -> bool:
         return False
     night.tasks, about = pinned
     night.receipt = _receipt(about.get("receipt"))
+    night.moved, night.helpers = _arranged(about.get("holdout"))
     count = about.get("n_sessions")
     night.report.n_sessions = count if isinstance(count, int) else 0
     return True
+
+
+def _arranged(text: Any) -> tuple[dict[str, str], list[str]]:
+    """Who changed sides and who helps, as it was pinned."""
+    try:
+        about = json.loads(text)
+        moved = {str(name): str(split) for name, split in about["moved"].items()}
+        return moved, [str(name) for name in about["helpers"]]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return {}, []
 
 
 def _pinned(night: Night, what: str) -> Any:
@@ -94,7 +121,9 @@ def _mined(night: Night) -> list[TaskRecord]:
     candidates = 3 * most if filtered else most
     val, test = config.fractions
     evidence.set_phase(night.backend, "mine")
+    by_model = asks_miner(night)
     miner = _Miner(night, most)
+    found: list[TaskRecord] = []
     tasks = mine(
         night.digests,
         max_tasks=most,
@@ -102,14 +131,14 @@ def _mined(night: Night) -> list[TaskRecord]:
         val_fraction=val,
         test_fraction=test,
         seed=int(config.get("seed")),
-        llm_miner=miner if miner.wanted and night.digests else None,
+        llm_miner=miner if by_model else None,
         target_skill_text=night.skill.text if filtered else "",
         target_skill_path=target if filtered else "",
         memory=SplitMemory(night.state, night.project),
         notes=night.report.notes,
+        found=found,
     )
-    by_model, limit = (miner.found, most) if miner.found else (None, candidates)
-    _keep_backlog(night, by_model if by_model is not None else heuristic_mine(night.digests, max_tasks=limit), limit)
+    _keep_backlog(night, found, most if miner.found else candidates)
     return tasks
 
 
@@ -117,10 +146,8 @@ class _Miner:
     """The model's miner, which remembers what it found."""
 
     def __init__(self, night: Night, most: int) -> None:
-        backend = night.backend
-        self.wanted = bool(night.config.get("llm_mine")) and not mocked(backend)
         self.found: list[TaskRecord] = []
-        self._miner = make_llm_miner(backend, max_sessions=max(1, len(night.digests)), max_tasks=most)
+        self._miner = make_llm_miner(night.backend, max_sessions=max(1, len(night.digests)), max_tasks=most)
 
     @property
     def failures(self) -> list[str]:

@@ -33,7 +33,7 @@ EVIDENCE = "evidence.jsonl"
 KEPT_CALLS_SECONDS = 7 * 86_400.0
 _NO_MATTER = frozenset(
     """
-    progress workers evidence_log evidence_max_chars redact_secrets retention_nights replay_mode state_dir auto_adopt
+    progress workers evidence_log evidence_max_chars redact_secrets retention_nights replay_minutes state_dir auto_adopt
     allow_ungated_auto_adopt max_tokens_per_night max_calls_per_night max_minutes_per_night codex_path pi_path
     cursor_path opencode_path
     """.split()  # noqa: SIM905 - a list of words reads better as one text

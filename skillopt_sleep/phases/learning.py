@@ -5,18 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from skillopt_sleep import evidence, paths, staging
+from skillopt_sleep import evidence, staging
 from skillopt_sleep.errors import StagingError
 from skillopt_sleep.learn import (
     consolidate_groups,
     dream_consolidate,
     history_of,
     slow_history,
-    split_by_skill,
 )
 from skillopt_sleep.learn.gate import select_gate_score
+from skillopt_sleep.learn.results import TOO_FEW
 from skillopt_sleep.mining import normalize_legacy_split
-from skillopt_sleep.phases.context import LiveDocument, Night, read_document
+from skillopt_sleep.phases.coding import placed_history
+from skillopt_sleep.phases.context import LiveDocument, Night, is_here, read_document
+from skillopt_sleep.phases.holdout import by_skill, stops
 from skillopt_sleep.replay import replay_batch, summarize
 from skillopt_sleep.types import GroupConsolidation, SkillGroup, SkillProposal, TaskRecord
 
@@ -31,7 +33,7 @@ def learn(night: Night) -> None:
         night.note("Every task of tonight belongs to a named skill, so the managed one learns nothing.")
         return
     night.say(f"learning from {len(own)} tasks")
-    foreign = {task.project for task in own if not _is_here(night, task)}
+    foreign = {task.project for task in own if not is_here(night, task)}
     if foreign and night.evolve_memory:
         night.note(
             f"The project's memory is left alone tonight, because tasks of {len(foreign)} other projects took part; "
@@ -93,7 +95,7 @@ def measure_test(night: Night) -> None:
     """The scores of the reserved tasks before and after; they decide nothing."""
     own, _ = _partition(night)
     tasks = [task for task in own if task.origin != "dream" and normalize_legacy_split(task.split) == "test"]
-    if not tasks or night.result is None:
+    if not tasks or night.result is None or night.result.no_edits_reason == TOO_FEW:
         return
     evidence.set_phase(night.backend, "test")
     before = _score(night, tasks, night.start, night.memory.text)
@@ -113,9 +115,8 @@ def measure_test(night: Night) -> None:
 
 
 def _partition(night: Night) -> tuple[list[TaskRecord], dict[str, list[TaskRecord]]]:
-    if not night.config.fanout or not night.evolve_skill:
-        return night.tasks, {}
-    return split_by_skill(night.tasks, str(night.config.get("managed_skill_name")))
+    parts = by_skill(night, night.tasks)
+    return list(parts.pop("")), {name: list(tasks) for name, tasks in parts.items()}
 
 
 def _settings(night: Night) -> dict[str, Any]:
@@ -125,21 +126,16 @@ def _settings(night: Night) -> dict[str, Any]:
         **{name: config.get(name) for name in (*names, "recall_k", "recall_all_projects", "dream_rollouts", "workers")},
         "dream_factor": config.get("dream_factor"),
         "night": night.report.night,
+        "only_if_decidable": stops(night),
     }
 
 
 def _history(night: Night) -> list[dict[str, Any]]:
     if not night.config.get("recall_k"):
         return []
-    return night.state.task_archive(None if night.config.get("recall_all_projects") else night.project)
-
-
-def _is_here(night: Night, task: TaskRecord) -> bool:
-    """True for a task of this project, or of a folder in it; also for one of no project."""
-    if not task.project or night.seed is not None:
-        return True
-    here = night.config.project
-    return paths.expand(task.project) == here or here in paths.expand(task.project).parents
+    rows = night.state.task_archive(None if night.config.get("recall_all_projects") else night.project)
+    rows = [{**row, "split": night.moved.get(str(row.get("id")), row.get("split", "train"))} for row in rows]
+    return placed_history(night, rows)
 
 
 def _resolved(night: Night, name: str) -> tuple[LiveDocument | None, str]:

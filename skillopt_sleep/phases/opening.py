@@ -16,6 +16,7 @@ from skillopt_sleep.config import SleepConfig
 from skillopt_sleep.errors import StagingError
 from skillopt_sleep.evidence import EvidenceLog
 from skillopt_sleep.learn import check_document
+from skillopt_sleep.phases.coding import close_workshop, open_workshop_for, placed_seed, preflight
 from skillopt_sleep.phases.context import Clock, LiveDocument, Night, parts_of, pins_of, read_document, scaffolded
 from skillopt_sleep.phases.journal import (
     CALLS,
@@ -37,7 +38,7 @@ LOGGED = (
     *("backend", "model", "optimizer_backend", "target_backend", "judge_backend", "transcript_source", "projects"),
     *("max_tasks_per_night", "max_tokens_per_night", "max_calls_per_night", "gate_mode", "gate_metric", "gate_min_val"),
     *("gate_no_regression", "edit_budget", "dream_rollouts", "dream_factor", "recall_k", "evolve_skill", "seed"),
-    "preferences",
+    *("preferences", "replay_mode", "replay_checks"),
 )
 
 
@@ -47,11 +48,18 @@ def utc_now() -> datetime:
 
 
 def open_night(
-    config: SleepConfig, *, seed: Sequence[TaskRecord] | None, dry_run: bool, clock: Clock, backend: Any = None
+    config: SleepConfig,
+    *,
+    seed: Sequence[TaskRecord] | None,
+    dry_run: bool,
+    clock: Clock,
+    backend: Any = None,
+    preview: bool = False,
 ) -> Night:
-    """A night that can begin, or go on where a killed one stopped.
+    """A night that can begin, or go on where a killed one stopped. For a `preview` none of the person's commands runs.
 
-    Raises StateBroken, StagingError, UsageProblem or CallFailed (setup, auth) with what has to be mended.
+    Whoever opens a night closes its workshop, with `close_workshop`. Raises StateBroken, StagingError, UsageProblem or
+    CallFailed (setup, auth) with what has to be mended.
     """
     state = SleepState.load(config.state_path)
     given = [TaskRecord.from_dict(task.to_dict()) for task in seed] if seed is not None else None
@@ -61,38 +69,56 @@ def open_night(
     model = backend if backend is not None else backend_for_config(config, checked=finished is None)
     key = str(getattr(model, "model_key", "") or f"{getattr(model, 'name', '')}::{getattr(model, 'model', '')}")
     _prepare(model, config, state, key)
-    began = clock()
     marks = marks_of(config, key, given)
-    pins = pins_of(config, model, dry_run=dry_run)
-    journal = finished
-    if journal is None and not dry_run:
-        journal = _going_on(config, state, marks, notes, pins) or begin_journal(
-            config, next_number(config.state_dir, state.night), began.timestamp(), marks
-        )
-    _give_cache(model, config)
-    resumed = _restore(model, journal)
-    number = journal.night if journal is not None else next_number(config.state_dir, state.night)
-    at = datetime.fromtimestamp(journal.began, timezone.utc) if journal is not None else began
     night = Night(
         config=config,
         state=state,
         backend=model,
         clock=clock,
-        report=SleepReport(number, str(config.project), started_at=at.isoformat(timespec="seconds"), notes=notes),
+        report=SleepReport(0, str(config.project), notes=notes),
         skill=skill,
         memory=memory,
         start=scaffolded(config, skill),
         dry_run=dry_run,
         seed=given,
-        journal=journal,
-        pins=pins,
+        journal=finished,
+        pins=pins_of(config, model, dry_run=dry_run),
         evolve_skill=evolve["skill"],
         evolve_memory=evolve["memory"],
         outdated=finished is not None and bool(differing(finished.marks, marks)),
     )
     night.report.gate_no_regression = bool(config.get("gate_no_regression"))
-    _start_evidence(night, key, resumed=resumed)
+    try:
+        _begin(night, marks, preview=preview)
+        _give_cache(model, config)
+        _start_evidence(night, key, resumed=_restore(model, night.journal))
+    except BaseException:
+        close_workshop(night)
+        raise
     return night
+
+
+def _begin(night: Night, marks: dict[str, str], *, preview: bool) -> None:
+    """Find or open the journal, and before that everything that coding tasks need."""
+    config, state = night.config, night.state
+    began = night.clock()
+    if night.journal is None:
+        night.workshop = open_workshop_for(config, night.backend)
+        night.seed = placed_seed(night.workshop, night.seed)
+        if not night.dry_run:
+            night.journal = _going_on(config, state, marks, night.report.notes, night.pins)
+        if night.journal is None and night.workshop is not None and not preview:
+            night.say("trying the commands that the work is judged by")
+            preflight(night.workshop, config, night.seed)
+        if night.journal is None and not night.dry_run:
+            number = next_number(config.state_dir, state.night)
+            night.journal = begin_journal(config, number, began.timestamp(), marks)
+        if night.workshop is not None:
+            night.backend.workshop = night.workshop
+    journal = night.journal
+    night.report.night = journal.night if journal is not None else next_number(config.state_dir, state.night)
+    at = datetime.fromtimestamp(journal.began, timezone.utc) if journal is not None else began
+    night.report.started_at = at.isoformat(timespec="seconds")
 
 
 def _decided(config: SleepConfig, *, dry_run: bool) -> Journal | None:

@@ -10,8 +10,10 @@ from skillopt_sleep.backends import PreviewedCall, backend_for_config
 from skillopt_sleep.config import SleepConfig
 from skillopt_sleep.errors import CallFailed
 from skillopt_sleep.mining import normalize_legacy_split
+from skillopt_sleep.phases.coding import close_workshop
 from skillopt_sleep.phases.context import Night
-from skillopt_sleep.phases.gathering import find_tasks, gather_sessions
+from skillopt_sleep.phases.gathering import asks_miner, find_tasks, gather_sessions
+from skillopt_sleep.phases.holdout import helpers_at_most, practised
 from skillopt_sleep.phases.learning import learn, learn_named_skills
 from skillopt_sleep.phases.opening import open_night, utc_now
 from skillopt_sleep.types import TaskRecord
@@ -59,10 +61,7 @@ class Plan:
                     "model": model,
                     "n_calls": len(calls),
                     "tokens": sum(call.tokens for call in calls),
-                    "calls": [
-                        {"kind": one.kind, "tokens": one.tokens, "max_tokens": one.max_tokens, "prompt": one.prompt}
-                        for one in calls
-                    ],
+                    "calls": [_shown(one) for one in calls],
                 }
                 for (backend, model), calls in providers.items()
             ],
@@ -74,23 +73,30 @@ class Plan:
         }
 
 
-def plan_night(config: SleepConfig, *, seed: Sequence[TaskRecord] | None = None, only_mining: bool = False) -> Plan:
-    """Go through a night without sending anything, staging anything or moving any cursor."""
-    quiet = config.replace(evidence_log=False)
+def _shown(call: PreviewedCall) -> dict[str, Any]:
+    row = {"kind": call.kind, "tokens": call.tokens, "max_tokens": call.max_tokens, "prompt": call.prompt}
+    return {**row, "note": call.note} if call.note else row
+
+
+def plan_night(
+    config: SleepConfig, *, seed: Sequence[TaskRecord] | None = None, assigned: bool = False, only_mining: bool = False
+) -> Plan:
+    """Go through a night without sending anything, staging anything or moving any cursor.
+
+    `assigned`: the splits of `seed` were not written by a person.
+    """
+    quiet = config.replace(evidence_log=False, replay_mode="mock" if only_mining else None)
     backend = backend_for_config(quiet, checked=False)
     calls = backend.start_preview()
-    night = open_night(quiet, seed=seed, dry_run=True, clock=utc_now, backend=backend)
-    night.pins = None
-    gather_sessions(night)
-    find_tasks(night)
+    night = open_night(quiet, seed=seed, dry_run=True, clock=utc_now, backend=backend, preview=True)
+    night.assigned = assigned
+    try:
+        _go_through(night, only_mining=only_mining)
+        about = _about_checkouts(night)
+    finally:
+        close_workshop(night)
     mined_by_model = any(call.kind == "mine" for call in calls)
-    if night.tasks and not only_mining:
-        for phase in (learn, learn_named_skills):
-            try:
-                phase(night)
-            except CallFailed as unsent:
-                night.report.notes.append(str(unsent))
-    notes = [note for note in night.report.notes if "Preview:" not in note]
+    notes = [note for note in night.report.notes if "Preview:" not in note] + about
     if mined_by_model:
         notes.append(
             "The model may find other tasks than those shown here; prompts that follow from replies (judging, "
@@ -107,6 +113,33 @@ def plan_night(config: SleepConfig, *, seed: Sequence[TaskRecord] | None = None,
         config.get("max_tokens_per_night"),
         notes,
     )
+
+
+def _go_through(night: Night, *, only_mining: bool) -> None:
+    """All phases that ask a model anything, up to the first call of each."""
+    night.pins = None
+    gather_sessions(night)
+    night.practise_anyway = asks_miner(night)
+    find_tasks(night)
+    if night.tasks and not only_mining:
+        for phase in (learn, learn_named_skills):
+            try:
+                phase(night)
+            except CallFailed as unsent:
+                night.report.notes.append(str(unsent))
+
+
+def _about_checkouts(night: Night) -> list[str]:
+    """What an agent that works in files sees and sends, which no preview of prompts can show."""
+    if night.workshop is None:
+        return []
+    done = sum(bool(task.workspace) for task in night.tasks)
+    target = getattr(night.backend, "target", night.backend)
+    return [
+        f"{done} of {len(night.tasks)} tasks are done by an agent in a fresh checkout of {night.workshop.repository}. "
+        f"It may read every file there, and what it reads goes to the provider of {getattr(target, 'name', '')}. An "
+        "agent's run counts as one call. The commands of replay_checks run on this machine, without a network."
+    ]
 
 
 def _at_most(night: Night, mining: int, *, only_mining: bool) -> dict[str, int]:
@@ -138,9 +171,11 @@ def _sizes(night: Night, *, mined_by_model: bool) -> tuple[int, int, int, bool]:
     """(validation, training, test) tasks at most, and whether a model judges any."""
     if mined_by_model:
         count = min(int(night.config.get("max_tasks_per_night")), _TASKS_A_SESSION * night.report.n_sessions)
+        count += helpers_at_most(night)
         return count, count, 0, True
-    splits = [normalize_legacy_split(task.split) for task in night.tasks]
-    judged = any(task.reference_kind not in _JUDGED_HERE for task in night.tasks)
+    tasks = practised(night)
+    splits = [normalize_legacy_split(task.split) for task in tasks]
+    judged = any(task.reference_kind not in _JUDGED_HERE for task in tasks)
     sizes = {split: splits.count(split) for split in ("val", "train", "test")}
     both = sizes["val"] + sizes["train"]
     return sizes["val"] or both, sizes["train"] or both, sizes["test"], judged

@@ -1,18 +1,20 @@
 """One task attempted and graded, and many.
 
-A failed call is an error result: it has no score and enters no mean. What no later call can mend ends the batch: wrong
-credentials, a spent budget, an error of the program. Calls that wait for an answer are collected over the batch.
+A task with a workspace is done in a checkout when the backend has a workshop to make one in, else it is answered in
+text. A failed call is an error result: it has no score and enters no mean. What no later call can mend ends the batch:
+wrong credentials, a spent budget, an error of the program. Calls that wait for an answer are collected over the batch.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from skillopt_sleep.backends.base import Backend
 from skillopt_sleep.errors import CallFailed
-from skillopt_sleep.judges import Undecidable, grade, required_tools
+from skillopt_sleep.judges import Undecidable, grade, required_tools, shown_answer
 from skillopt_sleep.replay.workers import run_all, worker_count
 from skillopt_sleep.show import clip
 from skillopt_sleep.types import ReplayResult, TaskRecord
@@ -22,6 +24,15 @@ Pair = tuple[TaskRecord, ReplayResult]
 _CHARS_PER_TOKEN = 4
 _HEAD = 400
 _NO_REASON = "the answer was graded below 1 without a reason"
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """An attempt: its last message, the tools whose call was recorded, what it changed (as in `ReplayResult`)."""
+
+    message: str
+    called: list[str] = field(default_factory=list)
+    work: dict[str, Any] = field(default_factory=dict)
 
 
 def replay_one(
@@ -46,8 +57,10 @@ def replay_one(
     before = _count(backend)
     result = ReplayResult(id=task.id, task_type=task.tags[0] if task.tags else "task")
     try:
-        result.response, result.tools_called = _attempt(backend, task, skill, memory, sample_id, fresh=fresh)
-        hard, soft, why = grade(backend, task, result.response, result.tools_called, fresh=fresh)
+        done = _attempt(backend, task, skill, memory, sample_id, fresh=fresh)
+        result.response, result.tools_called = shown_answer(done.message, done.work), done.called
+        result.work = done.work
+        hard, soft, why = grade(backend, task, done.message, done.called, fresh=fresh, work=done.work or None)
     except Undecidable as error:
         result.error = str(error)
     except CallFailed as error:
@@ -101,17 +114,18 @@ def replay_samples(
     return run_all(one, samples, workers=count)
 
 
-def _attempt(
-    backend: Any, task: TaskRecord, skill: str, memory: str, sample_id: int, *, fresh: bool
-) -> tuple[str, list[str]]:
+def _attempt(backend: Any, task: TaskRecord, skill: str, memory: str, sample_id: int, *, fresh: bool) -> _Attempt:
     options: dict[str, Any] = {"fresh": True} if fresh else {}
     if sample_id:
         options["sample_id"] = sample_id
+    if task.workspace and getattr(backend, "workshop", None) is not None:
+        message, work = backend.attempt_in_checkout(task, skill, memory, **options)
+        return _Attempt(str(message), work=dict(work.to_dict()))
     tools = required_tools(task.judge) if task.reference_kind == "rule" else []
     if not tools:
-        return str(backend.attempt(task, skill, memory, **options)), []
-    response, called = backend.attempt_with_tools(task, skill, memory, tools, **options)
-    return str(response), [str(name) for name in called]
+        return _Attempt(str(backend.attempt(task, skill, memory, **options)))
+    message, called = backend.attempt_with_tools(task, skill, memory, tools, **options)
+    return _Attempt(str(message), [str(name) for name in called])
 
 
 def _count(backend: Any) -> int:
@@ -149,4 +163,12 @@ def _log(backend: Any, task: TaskRecord, result: ReplayResult, sample_id: int) -
         tokens=result.tokens,
         latency_ms=round(result.latency_ms, 1),
         error=result.error,
+        **_told(result.work),
     )
+
+
+def _told(work: dict[str, Any]) -> dict[str, Any]:
+    """What the evidence says about work in a checkout; nothing about a text answer."""
+    if not work:
+        return {}
+    return {"files": list(work.get("files") or ()), "conditions": list(work.get("checks") or ())}

@@ -156,7 +156,7 @@ def test_normalize_fills_in_only_what_is_missing() -> None:
     assert normalize(given).edits == (Edit("append", "a", "", 7, "mixed"), Edit("append", "b", "", 1, "success"))
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 9), st.integers(0, 9), st.integers(-1, 5), st.booleans())
 def test_nothing_is_lost(make_session: Any, n_fail: int, n_ok: int, size: int, broken: bool) -> None:
     failures = [raw(f"f{i}") for i in range(n_fail)]

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from patience import given_time
 
 from skillopt.testing import CliTurn, FakeCli, claude_result, fake_claude
 from skillopt.utils.process import ProcessResult, child_environment, run_process
@@ -14,7 +15,7 @@ from skillopt.utils.process import ProcessResult, child_environment, run_process
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="checked on POSIX")
 
 
-def start(cli: FakeCli, *args: str, cwd: Path, stdin: str = "", timeout: float = 20.0) -> ProcessResult:
+def start(cli: FakeCli, *args: str, cwd: Path, stdin: str = "", timeout: float = 60.0) -> ProcessResult:
     return run_process(
         [str(cli.path), *args], cwd=cwd, env=child_environment(MARKED="yes"), stdin=stdin, timeout=timeout
     )
@@ -67,8 +68,11 @@ def test_it_writes_the_file_that_a_flag_names_and_floods(tmp_path: Path) -> None
 
 
 def test_it_hangs_with_a_daemon_that_only_the_runner_can_end(tmp_path: Path) -> None:
-    cli = FakeCli(tmp_path / "bin", "tool", CliTurn("begun", hang=True, daemons=1))
-    result = start(cli, cwd=tmp_path, timeout=1.0)
+    def hanging(seconds: float) -> tuple[FakeCli, ProcessResult]:
+        cli = FakeCli(tmp_path / str(seconds), "tool", CliTurn("begun", hang=True, daemons=1))
+        return cli, start(cli, cwd=tmp_path, timeout=seconds)
+
+    cli, result = given_time(hanging, lambda made: bool(made[1].stdout))
     assert (result.timed_out, result.stdout) == (True, "begun")
     assert len(cli.calls[0].pids) == 2
     assert cli.survivors == ()

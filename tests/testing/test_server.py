@@ -7,6 +7,7 @@ import time
 
 import pytest
 import requests
+from patience import until
 
 from skillopt.testing import (
     LoopbackServer,
@@ -26,7 +27,7 @@ def post(
     server: LoopbackServer, text: str = "hi", path: str = "/chat/completions", **headers: str
 ) -> requests.Response:
     body = {"model": "m", "messages": [{"role": "user", "content": text}]}
-    return requests.post(server.url + path, json=body, headers=headers, timeout=5)
+    return requests.post(server.url + path, json=body, headers=headers, timeout=60)
 
 
 def test_it_answers_and_records() -> None:
@@ -61,8 +62,13 @@ def test_every_nth() -> None:
 
 
 def test_more_at_once_than_allowed_are_refused() -> None:
-    with LoopbackServer("ok", latency=0.1, max_in_flight=1, retry_after_ms=20) as server:
-        codes: list[int] = []
+    codes: list[int] = []
+
+    def once_two_are_refused(_: object) -> str:
+        until(lambda: len(codes) == 2)
+        return "ok"
+
+    with LoopbackServer(once_two_are_refused, max_in_flight=1, retry_after_ms=20) as server:
         threads = [threading.Thread(target=lambda: codes.append(post(server).status_code)) for _ in range(3)]
         for thread in threads:
             thread.start()
@@ -87,7 +93,7 @@ def test_closing_ends_what_hangs() -> None:
         thread.start()
         while not server.requests:
             time.sleep(0.005)
-    thread.join(timeout=2)
+    thread.join(timeout=30)
     assert not thread.is_alive() and len(failures) == 1
 
 
@@ -102,7 +108,7 @@ AZURE_PATH = "/openai/deployments/my%20model/chat/completions?api-version=2024-1
 
 
 def azure_post(server: LoopbackServer, path: str, body: dict[str, object], **headers: str) -> requests.Response:
-    return requests.post(server.url.removesuffix("/v1") + path, json=body, headers=headers, timeout=5)
+    return requests.post(server.url.removesuffix("/v1") + path, json=body, headers=headers, timeout=60)
 
 
 def test_azure_paths_and_both_kinds_of_key() -> None:

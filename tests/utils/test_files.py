@@ -113,7 +113,7 @@ def test_a_second_run_is_refused_and_a_dead_one_is_not_in_the_way(tmp_path: Path
             pass
         holder.stdin.write("x")
         holder.stdin.flush()
-        holder.wait(10)
+        holder.wait(60)
     with RunLock(tmp_path):
         pass
 

@@ -34,13 +34,15 @@ def test_an_exception_is_the_result_of_its_item() -> None:
 
 
 def test_no_more_than_the_given_number_run_at_once() -> None:
-    lock, running, most = threading.Lock(), 0, 0
+    lock, three, running, most = threading.Lock(), threading.Barrier(3), 0, 0
 
-    def work(_: int) -> None:
+    def work(number: int) -> None:
         nonlocal running, most
         with lock:
             running += 1
             most = max(most, running)
+        if number < 3:
+            three.wait(60)
         time.sleep(0.002)
         with lock:
             running -= 1
@@ -51,14 +53,21 @@ def test_no_more_than_the_given_number_run_at_once() -> None:
 
 def test_nothing_new_is_started_after_the_caller_gives_up() -> None:
     started: list[int] = []
+    given_up = threading.Event()
+
+    def work(number: int) -> None:
+        started.append(number)
+        if number > 0:
+            given_up.wait(60)
 
     def on_done(index: int, outcome: object) -> None:
         raise RuntimeError("enough")
 
     with pytest.raises(RuntimeError, match="enough"):
-        map_ordered(lambda n: started.append(n) or time.sleep(0.01), range(100), workers=2, on_done=on_done)
+        map_ordered(work, range(100), workers=2, on_done=on_done)
+    given_up.set()
     time.sleep(0.05)
-    assert len(started) <= 6
+    assert len(started) <= 3
 
 
 def test_a_stop_ends_the_wait_for_items_that_hang() -> None:
@@ -80,7 +89,7 @@ def test_code_that_ends_its_thread_does_not_hold_up_the_rest() -> None:
             raise SystemExit(3)
         return number
 
-    zero, left, two = map_ordered(leave, [0, 1, 2], workers=1, stop=CancelToken(timeout=10))
+    zero, left, two = map_ordered(leave, [0, 1, 2], workers=1, stop=CancelToken(timeout=60))
     assert (zero, two) == (0, 2)
     assert isinstance(left, RuntimeError)
     assert "SystemExit" in str(left)

@@ -7,10 +7,10 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
+from patience import SOON, given_time, until
 
 from skillopt.errors import DeadlineError, InterruptedRunError
 from skillopt.utils.cancel import CancelToken
@@ -19,7 +19,6 @@ from skillopt.utils.process import child_environment
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the programs of these tests use POSIX signals")
 
-SOON = 20.0  # never reached when all is well
 ECHO = """
 import subprocess, sys, time
 print("hello", file=sys.stderr, flush=True)
@@ -71,9 +70,15 @@ def test_a_program_that_ends_says_its_last_words() -> None:
 
 
 def test_a_late_answer_ends_the_whole_family(tmp_path: Path) -> None:
-    child, pid_file = start(str(tmp_path / "pid")), tmp_path / "pid"
-    with pytest.raises(TimeoutError, match=r"did not answer within 0\.5 s"):
-        child.ask("hang", timeout=0.5)
+    pid_file = tmp_path / "pid"
+
+    def late(seconds: float) -> PipedProcess:
+        child = start(str(pid_file))
+        with pytest.raises(TimeoutError, match=rf"did not answer within {seconds:g} s"):
+            child.ask("hang", timeout=seconds)
+        return child
+
+    child = given_time(late, lambda _: pid_file.exists() and pid_file.read_text() != "", 0.5)
     assert not alive(child.pid)
     assert not alive(int(pid_file.read_text()))
 
@@ -104,7 +109,7 @@ def test_an_interpreter_that_ends_leaves_nothing(number: int, tmp_path: Path) ->
         "from skillopt.utils.piped_process import PipedProcess; from skillopt.utils.process import child_environment\n"
         "child = PipedProcess([sys.executable, '-c', *sys.argv[1:3]], cwd=Path('/'), env=child_environment())\n"
         "threading.Thread(target=child.ask, args=('hang',), kwargs={'timeout': 600}, daemon=True).start()\n"
-        "while not Path(sys.argv[2]).is_file(): time.sleep(0.01)\n"
+        "while not (Path(sys.argv[2]).is_file() and Path(sys.argv[2]).read_text()): time.sleep(0.01)\n"
         "print(child.pid, flush=True)\n"
         "if sys.argv[3] != '0': time.sleep(600)"
     )
@@ -117,11 +122,8 @@ def test_an_interpreter_that_ends_leaves_nothing(number: int, tmp_path: Path) ->
             outer.send_signal(number)
         outer.wait(SOON)
     grandchild = int(pid_file.read_text())
-    until = time.monotonic() + SOON
-    while (alive(pid) or alive(grandchild)) and time.monotonic() < until:
-        time.sleep(0.01)
-    assert not alive(pid)
-    assert not alive(grandchild)
+    assert until(lambda: not alive(pid))
+    assert until(lambda: not alive(grandchild))
 
 
 def test_descriptors_and_threads_do_not_pile_up() -> None:
@@ -130,5 +132,5 @@ def test_descriptors_and_threads_do_not_pile_up() -> None:
     for _ in range(3):
         with start() as child:
             child.ask("x", timeout=SOON)
-    assert len(list(Path("/proc/self/fd").iterdir())) <= before[0]
-    assert threading.active_count() <= before[1]
+    assert until(lambda: threading.active_count() <= before[1])
+    assert until(lambda: len(list(Path("/proc/self/fd").iterdir())) <= before[0])

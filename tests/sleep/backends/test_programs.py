@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import given_time
 
 from skillopt.testing.agents import codex_turn, fake_claude_code, fake_codex
 from skillopt.testing.cli import CliTurn, FakeCli, claude_result, fake_claude
@@ -23,6 +24,7 @@ from skillopt_sleep.errors import CallFailed
 from skillopt_sleep.types import TaskRecord
 
 MakeTask = Callable[..., TaskRecord]
+HANGS = CliTurn(hang=True, daemons=1, stderr="connecting ...")
 LONG = "line one\nline two with \u00e9 and \U0001f600\n" * 1000
 
 
@@ -170,22 +172,18 @@ def test_what_claude_reports_is_a_failure_of_one_kind(tmp_path: Path, event: dic
 
 @pytest.mark.skipif(os.name != "posix", reason="counts processes in /proc")
 def test_a_hanging_program_goes_with_its_whole_family_and_its_last_words_are_kept(tmp_path: Path) -> None:
-    for backend in both(tmp_path, lambda _: {"hang": True, "daemons": 1, "stderr": "connecting ..."}):
-        backend.timeout = 0.7
-        begun = time.monotonic()
-        with pytest.raises(CallFailed, match="connecting") as failure:
-            backend.call("q")
-        assert time.monotonic() - begun < 5
-        assert failure.value.kind == "transient"
-    fakes = [FakeCliView(tmp_path, name) for name in ("claude", "codex")]
-    assert [fake.survivors for fake in fakes] == [(), ()]
+    def failure(make: Callable[..., CliBackend], seconds: float) -> tuple[FakeCli, CallFailed]:
+        cli = FakeCli(tmp_path / make.__name__ / str(seconds), "tool", HANGS)
+        with pytest.raises(CallFailed) as caught:
+            make(cli, tries=1, timeout=seconds).call("q")
+        return cli, caught.value
 
-
-class FakeCliView(FakeCli):
-    """An executable that was made before."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        self._folder = folder.resolve() / f"{name}-fake"
+    for make in (claude, codex):
+        cli, failed = given_time(partial(failure, make), lambda made: "connecting" in str(made[1]), 0.7)
+        assert "connecting" in str(failed)
+        assert failed.kind == "transient"
+        assert len(cli.calls[0].pids) == 2
+        assert cli.survivors == ()
 
 
 def test_a_missing_program_names_the_setting(tmp_path: Path) -> None:

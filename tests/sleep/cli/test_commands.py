@@ -69,7 +69,7 @@ def test_help_is_quick_and_lists_every_action() -> None:
         cwd=Path(__file__).parents[3],
         env={"PATH": os.environ["PATH"]},
     )
-    assert time.perf_counter() - began < 5
+    assert time.perf_counter() - began < 30
     for action in ("run", "dry-run", "status", "adopt", "harvest", "schedule", "unschedule", "undo", "diff", "recover"):
         assert action in done.stdout
     check = "import sys; sys.argv=['x','--help']\ntry:\n from skillopt_sleep.cli import main; main()\nfinally:\n "
@@ -197,7 +197,7 @@ def test_of_two_nights_one_works_and_the_other_says_so(machine: Machine) -> None
 
     def slow(body: Mapping[str, Any]) -> str:
         arrived.set()
-        go_on.wait(30)
+        go_on.wait(60)
         return answer(body)
 
     with LoopbackServer(slow) as server:
@@ -206,7 +206,7 @@ def test_of_two_nights_one_works_and_the_other_says_so(machine: Machine) -> None
         )
         first = machine.start("run", "--json")
         try:
-            assert arrived.wait(30)
+            assert arrived.wait(60)
             document = machine.json("run", code=2)
             assert document["error"] == "night_busy"
             assert str(first.pid) in document["message"]
@@ -220,14 +220,15 @@ def test_of_two_nights_one_works_and_the_other_says_so(machine: Machine) -> None
 
 
 def test_a_night_that_is_really_killed_goes_on_with_the_same_command(machine: Machine) -> None:
-    seen = threading.Event()
+    seen, killed = threading.Event(), threading.Event()
     count = 0
 
     def counting(body: Mapping[str, Any]) -> str:
         nonlocal count
         count += 1
-        if count == 17:
+        if count >= 17:
             seen.set()
+            killed.wait(60)
         return answer(body)
 
     with LoopbackServer(counting) as server:
@@ -235,9 +236,10 @@ def test_a_night_that_is_really_killed_goes_on_with_the_same_command(machine: Ma
             backend="azure_openai", model="m", azure_endpoint=server.url, val_fraction=0.5, gate_min_val=1
         )
         first = machine.start("run")
-        assert seen.wait(30)
+        assert seen.wait(60)
         first.kill()
         first.communicate()
+        killed.set()
         assert machine.json("status")["interrupted_night"] == 1
         assert machine.json("status")["running"] is None
         done = machine.json("run")

@@ -49,7 +49,7 @@ def test_a_night_that_is_told_to_end_cleans_up_and_says_so(machine: Machine) -> 
         while not running.requests and night.poll() is None:
             time.sleep(0.01)
         night.send_signal(signal.SIGTERM)
-        out, err = night.communicate(timeout=20)
+        out, err = night.communicate(timeout=50)
     assert (night.returncode, out) == (130, b"")
     assert b"Interrupted. The same command goes on" in err
     assert machine.json("status")["interrupted_night"] == 1

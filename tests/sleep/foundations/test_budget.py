@@ -69,13 +69,13 @@ def test_calls_in_flight_hold_their_estimate_so_that_threads_cannot_pass_the_cap
 
     def call() -> None:
         with meter.call("attempt", 100):
-            inside.wait(10)
-            leave.wait(10)
+            inside.wait(60)
+            leave.wait(60)
 
     threads = [threading.Thread(target=call) for _ in range(10)]
     for thread in threads:
         thread.start()
-    inside.wait(10)
+    inside.wait(60)
     with pytest.raises(BudgetSpent):
         meter.check()
     leave.set()

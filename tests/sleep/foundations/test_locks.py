@@ -17,7 +17,7 @@ from skillopt_sleep.locks import held, holder, night_lock, target_lock
 HOLD = (
     "import sys, time; from pathlib import Path; from skillopt_sleep.locks import night_lock\n"
     "with night_lock(Path(sys.argv[1])):\n"
-    "    print('held', flush=True); time.sleep(60)\n"
+    "    print('held', flush=True); time.sleep(600)\n"
 )
 
 
@@ -30,7 +30,7 @@ def hold(folder: Path) -> subprocess.Popen[str]:
 
 def end(child: subprocess.Popen[str]) -> None:
     child.kill()
-    child.communicate(timeout=10)
+    child.communicate(timeout=60)
 
 
 def test_a_second_night_is_refused_naming_process_and_time_and_ends_with_2(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_second_night_is_refused_naming_process_and_time_and_ends_with_2(tmp_p
 def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
     child = hold(tmp_path)
     os.kill(child.pid, signal.SIGKILL)
-    child.communicate(timeout=10)
+    child.communicate(timeout=60)
     with night_lock(tmp_path) as lock:
         owner = holder(lock.path)
         assert owner is not None
@@ -59,7 +59,7 @@ def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
 def test_a_child_program_does_not_inherit_the_lock(tmp_path: Path) -> None:
     with night_lock(tmp_path):
         child = subprocess.Popen(
-            [sys.executable, "-c", "import time; time.sleep(60)"], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", "import time; time.sleep(600)"], stdout=subprocess.PIPE, text=True
         )
     try:
         with night_lock(tmp_path):

@@ -64,7 +64,11 @@ def _opens_a_file(node: ast.Call) -> bool:
     if not isinstance(node.func, ast.Attribute) or node.func.attr != "open":
         return True
     owner = node.func.value.id if isinstance(node.func.value, ast.Name) else ""
-    return owner[:1].islower() and owner != "os" and all(isinstance(one, ast.Constant) for one in node.args)
+    return (
+        owner[:1].islower()
+        and owner not in ("os", "workspace")
+        and all(isinstance(one, ast.Constant) for one in node.args)
+    )
 
 
 def _has_encoding(node: ast.Call) -> bool:

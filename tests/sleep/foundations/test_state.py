@@ -106,6 +106,31 @@ def test_what_is_archived_is_redacted(path: Path) -> None:
     assert "abcdefghij1234" not in path.read_text()
 
 
+def test_who_decided_is_noted_once_a_night_and_a_change_of_sides_reaches_the_archive(path: Path) -> None:
+    state = SleepState(path)
+    assert state.holdout("/p") == {"decided": {}, "moved": {}, "written": []}
+    state.set_splits("/p", {"t1": "val", "t2": "train"})
+    state.add_to_archive([task(1), task(2).to_dict()])
+    for night in (4, 4, 5, 4):
+        state.record_holdout("/p", night, decided=["t1"], moved={}, written=["t9"])
+    state.record_holdout("/p", 6, decided=[], moved={"t1": "train", "t2": "val"}, written=[])
+    state.save()
+    for held in (state, SleepState.load(path)):
+        assert held.holdout("/p") == {"decided": {"t1": [4, 5]}, "moved": {"t1": 6, "t2": 6}, "written": ["t9"]}
+        assert held.splits_for("/p") == {"t1": "train", "t2": "val"}
+        assert {row["id"]: row["split"] for row in held.task_archive("/p")} == {"t1": "train", "t2": "val"}
+    state.set_splits("/p", {"t1": "val"})
+    assert state.splits_for("/p")["t1"] == "train"
+
+
+@pytest.mark.parametrize("entry", [{"decided": []}, {"decided": {"t": ["x"]}}, {"moved": {"t": None}}, {"written": {}}])
+def test_a_record_of_who_decided_that_is_none_is_damage(path: Path, entry: dict[str, object]) -> None:
+    path.parent.mkdir()
+    path.write_text(json.dumps({"version": 2, "projects": {"/p": entry}}))
+    with pytest.raises(StateBroken, match="set aside"):
+        SleepState.load(path)
+
+
 def test_splits_that_were_assigned_once_never_change(path: Path) -> None:
     state = SleepState(path)
     state.set_splits("/p", {"a": "val"})

@@ -148,6 +148,21 @@ def test_files_touched_are_paths(root: Path) -> None:
     assert harvest_claude(root)[0].files_touched == ["/w/shop/app.py"]
 
 
+def test_files_that_an_editing_tool_was_given_were_touched_and_those_that_were_read_were_not(root: Path) -> None:
+    used = [
+        ("Edit", {"file_path": "/w/shop/a.py", "new_string": "x"}),
+        ("NotebookEdit", {"notebook_path": "/w/shop/n.ipynb"}),
+        ("Read", {"file_path": "/w/shop/read.py"}),
+        ("Write", {"file_path": 7}),
+        ("Write", "no object"),
+    ]
+    blocks = [{"type": "tool_use", "id": f"t{n}", "name": name, "input": given} for n, (name, given) in enumerate(used)]
+    records = claude_lines(["Fix the cart of the shop"])
+    records.append({**records[-1], "uuid": "u9", "message": {"role": "assistant", "content": blocks}})
+    put(root, records=records)
+    assert harvest_claude(root)[0].files_touched == ["/w/shop/app.py", "/w/shop/a.py", "/w/shop/n.ipynb"]
+
+
 def test_c175_sessions_of_our_own_prompts_are_left_out(root: Path) -> None:
     for number, prompt in enumerate(own_prompts()):
         put(root, f"p/own{number}.jsonl", claude_lines([prompt], session=f"own{number}"))

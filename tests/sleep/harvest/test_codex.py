@@ -49,6 +49,22 @@ def test_tool_names_without_arguments(tmp_path: Path) -> None:
     assert "private" not in json.dumps(found.to_dict())
 
 
+def test_files_of_patches_were_touched(tmp_path: Path) -> None:
+    patch = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-1\n+2\n*** Add File: b c.txt\n+x\n*** End Patch"
+    payloads = [
+        {"type": "custom_tool_call", "name": "apply_patch", "input": patch},
+        {"type": "function_call", "name": "shell", "arguments": json.dumps({"command": ["apply_patch", patch + "\n"]})},
+        {"type": "patch_apply_end", "changes": {"/w/shop/d.py": {"update": {}}}},
+        {"type": "patch_apply_end", "changes": "no object"},
+        {"type": "function_call_output", "output": "*** Begin Patch\n*** Add File: told.py"},
+        {"type": "function_call", "name": "shell", "arguments": "*** Add File: no_patch.py"},
+    ]
+    more = [{"timestamp": "2026-02-03T10:00:00Z", "type": "response_item", "payload": one} for one in payloads]
+    put(tmp_path, "sessions/s.jsonl", [*codex_lines(["Fix the cart of the shop"]), *more])
+    (found,) = harvest_codex(tmp_path)
+    assert found.files_touched == ["src/a.py", "b c.txt", "/w/shop/d.py"]
+
+
 def test_the_documented_record(tmp_path: Path) -> None:
     put(
         tmp_path,

@@ -61,7 +61,7 @@ class Words(CliBackend):
 
     def send(self, outgoing: Outgoing) -> Reply:
         if self.barrier is not None:
-            self.barrier.wait(timeout=10)
+            self.barrier.wait(timeout=60)
         number = int(outgoing.prompt.split("number <")[1].split(">")[0])
         return Reply(f"answer {number}", number, 0)
 
