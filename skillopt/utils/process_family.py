@@ -1,7 +1,8 @@
 """A started program with everything that came from it, and how all of that is ended.
 
 Members are found by their process group, by their parents, and (where /proc shows it) by a mark in their environment
-that they inherited: a daemon that left its group and lost its parents still carries the mark.
+that they inherited: a daemon that left its group and lost its parents still carries the mark. Who was found once stays
+a member, also when its parents end first.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """One living process of this machine."""
+    """One living process of this machine. `start`: when it started, in ticks; 0 when that is not known."""
 
     pid: int
     parent: int
     group: int
+    start: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,36 +45,41 @@ class Family:
     pid: int
     mark: str
 
-    def members(self) -> frozenset[int]:
-        """Ids of the family's processes that are alive (ended ones that nobody has waited for are not)."""
-        seen = [process for process in _processes() if process.pid != os.getpid()]
-        inside = {process.pid for process in seen if self.pid and self.pid in (process.pid, process.group)}
-        inside |= {process.pid for process in seen if process.pid not in inside and _is_marked(process.pid, self.mark)}
-        roots = inside | ({self.pid} if self.pid else set())
-        while more := {p.pid for p in seen if p.parent in roots and p.pid not in inside}:
-            inside |= more
-            roots |= more
-        return frozenset(inside)
-
     def end(self, grace: float = GRACE_SECONDS) -> None:
         """Ask every member to end, and after `grace` seconds kill those that are left."""
         if sys.platform == "win32":
             _end_tree(self.pid)
             return
         until = time.monotonic() + grace
-        asked: frozenset[int] = frozenset()
-        while (alive := self.members()) and time.monotonic() < until:
-            self._send(alive - asked, signal.SIGTERM)
-            asked |= alive
+        known: dict[int, int] = {}
+        while (alive := self._members(known)) and time.monotonic() < until:
+            self._send(alive.keys() - known.keys(), signal.SIGTERM)
+            known |= alive
             time.sleep(_ROUND_SECONDS)
         for _ in range(_KILL_ROUNDS):
             if not alive:
                 return
-            self._send(alive, signal.SIGKILL)
+            known |= alive
+            self._send(alive.keys(), signal.SIGKILL)
             time.sleep(_ROUND_SECONDS)
-            alive = self.members()
+            alive = self._members(known)
 
-    def _send(self, members: frozenset[int], number: int) -> None:
+    def _members(self, known: Mapping[int, int]) -> dict[int, int]:
+        """When each living member started, by its id (ended ones that nobody has waited for are none).
+
+        Those of `known` that live on are members, whatever they left.
+        """
+        seen = {process.pid: process for process in _processes() if process.pid != os.getpid()}
+        inside = {pid for pid, process in seen.items() if self.pid and self.pid in (pid, process.group)}
+        inside |= {pid for pid, process in seen.items() if known.get(pid) == process.start}
+        inside |= {pid for pid in seen if pid not in inside and _is_marked(pid, self.mark)}
+        roots = inside | ({self.pid} if self.pid else set())
+        while more := {pid for pid, process in seen.items() if process.parent in roots and pid not in inside}:
+            inside |= more
+            roots |= more
+        return {pid: seen[pid].start for pid in inside}
+
+    def _send(self, members: Iterable[int], number: int) -> None:
         for pid in members:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
@@ -105,7 +112,7 @@ def _processes() -> Iterator[_Seen]:
                 # "pid (name) state ppid pgrp …"; the name may hold blanks and brackets
                 fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
                 if fields[0] not in (b"Z", b"X"):
-                    yield _Seen(int(entry.name), int(fields[1]), int(fields[2]))
+                    yield _Seen(int(entry.name), int(fields[1]), int(fields[2]), int(fields[19]))
 
 
 def _listed_processes() -> Iterator[_Seen]:

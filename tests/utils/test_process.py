@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -128,6 +129,29 @@ def test_a_descendant_without_mark_and_group_ends_through_its_parents(tmp_path: 
     pid_file = tmp_path / "pid"
     assert late(code, str(pid_file)).timed_out
     assert not alive(int(pid_file.read_text()))
+
+
+def test_a_descendant_without_mark_and_group_ends_also_when_its_parents_end_first(tmp_path: Path) -> None:
+    stay = (
+        "import os, signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN); open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(600)"
+    )
+    code = (
+        "import subprocess, sys, time\n"
+        "argv = [sys.executable, '-I', '-S', '-c', sys.argv[2], sys.argv[1]]\n"
+        "subprocess.Popen(argv, env={}, start_new_session=True); time.sleep(600)"
+    )
+    pid_file = tmp_path / "pid"
+    result = given_time(
+        lambda seconds: run(code, str(pid_file), stay, timeout=seconds), lambda _: pid_file.exists(), 0.5
+    )
+    assert result.timed_out
+    pid = int(wait_for(pid_file))
+    try:
+        assert not alive(pid)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_a_stranger_that_holds_the_pipes_does_not_hold_us(tmp_path: Path) -> None:
