@@ -21,6 +21,7 @@ MODULES = (
     "utils/alarm.py",
     "utils/azure_hosts.py",
     "utils/cancel.py",
+    "utils/codex_home.py",
     "utils/files.py",
     "utils/invisible.py",
     "utils/json_reply.py",
@@ -35,6 +36,7 @@ MODULES = (
     "utils/sandbox_keeper.py",
     "utils/sandbox_room.py",
     "utils/sandbox_view.py",
+    "utils/tool_servers.py",
     "scoring/refusal.py",
     "evaluation/stats.py",
 )

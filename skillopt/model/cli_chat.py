@@ -33,6 +33,7 @@ from skillopt.model.values import CallContext
 from skillopt.types import JsonObject, RoleConfig, Usage
 from skillopt.utils.process import ProcessResult, run_process
 from skillopt.utils.redact import hide_in_addresses, is_secret_name
+from skillopt.utils.tool_servers import ASKING_SECONDS, ServersUnknownError, Source, Told, servers_of
 
 _SHOWN_CHARS = 600
 _NOTICE_CHARS = 160
@@ -111,6 +112,26 @@ def run_program(
         raise ModelSetupError(
             f"{where.short} could not be executed: {reason}. Install it, or set {setting} to the path of the program."
         ) from error
+
+
+def tool_servers(
+    source: Source, *, env: Mapping[str, str], where: Where, ctx: CallContext, setting: str
+) -> tuple[str, ...]:
+    """The names of the tool servers that a person has configured for a command line; it is asked once in a process.
+
+    Raises ModelSetupError when it does not tell them, though there are some, and as `run_cli` does.
+    """
+
+    def ask(argv: Sequence[str], folder: Path) -> Told:
+        soon = replace(ctx, timeout=min(ctx.timeout, ASKING_SECONDS))
+        result = run_cli(argv, stdin="", folder=folder, env=env, where=where, ctx=soon, setting=setting)
+        words = result.stderr.strip() or result.stdout.strip() or f"exit code {result.code}"
+        return Told(fault=shown_words(words, where)) if result.code else Told(result.stdout)
+
+    try:
+        return servers_of(source, ask)
+    except ServersUnknownError as unknown:
+        raise ModelSetupError(f"{where.short} cannot be used: {unknown}") from None
 
 
 @contextlib.contextmanager

@@ -35,7 +35,7 @@ class CliTurn:
     `daemons`: processes that it starts and leaves behind: own group, deaf to TERM. `hang`: it does not end. `leaves`:
     text to write into files of the working folder. `when`: the turn answers every call whose arguments or input hold
     these words, `sees`: and whose working folder holds all of these in its files; turns without both are played in
-    order, and the last one again and again.
+    order, and the last one again and again. `aside`: the call is counted among `FakeCli.asides` and not among `calls`.
     """
 
     stdout: str = ""
@@ -48,6 +48,7 @@ class CliTurn:
     leaves: Mapping[str, str] = field(default_factory=dict)
     when: str = ""
     sees: tuple[str, ...] = ()
+    aside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +68,21 @@ class CliCall:
         return self.argv[self.argv.index(flag) + 1] if flag in self.argv[:-1] else None
 
 
+ASIDES: Mapping[str, tuple[CliTurn, ...]] = {
+    "codex": (CliTurn("[]", when="mcp list --json", aside=True),),
+    "copilot": (CliTurn('{"mcpServers": {}}', when="mcp list --json", aside=True),),
+}
+"""What a program of this name answers besides its script: that it has no tool servers."""
+
+
 class FakeCli:
-    """An executable `name` in `folder` that acts out `script`.
+    """An executable `name` in `folder` that acts out `script`, and `ASIDES` where the script says nothing else.
 
     `path` is what a backend starts. It costs about 30 ms a call.
     """
 
     def __init__(self, folder: Path, name: str, script: CliTurn | Sequence[CliTurn] = CliTurn()) -> None:
-        turns = [script] if isinstance(script, CliTurn) else list(script)
+        turns = [*([script] if isinstance(script, CliTurn) else script), *ASIDES.get(name, ())]
         self._folder = folder.resolve() / f"{name}-fake"
         self._folder.mkdir(parents=True)
         (self._folder / "script.json").write_text(json.dumps([asdict(turn) for turn in turns]), "utf-8")
@@ -85,13 +93,21 @@ class FakeCli:
     @property
     def calls(self) -> tuple[CliCall, ...]:
         """All calls so far, in the order in which they came."""
-        found = [json.loads(path.read_text("utf-8")) for path in sorted(self._folder.glob("*.call"))]
-        return tuple(CliCall(**{**data, "argv": tuple(data["argv"]), "pids": tuple(data["pids"])}) for data in found)
+        return self._recorded("call")
+
+    @property
+    def asides(self) -> tuple[CliCall, ...]:
+        """All calls so far that were answered aside."""
+        return self._recorded("aside")
 
     @property
     def survivors(self) -> tuple[int, ...]:
         """Ids of the processes of all calls that are still alive."""
         return tuple(pid for call in self.calls for pid in call.pids if _alive(pid))
+
+    def _recorded(self, kind: str) -> tuple[CliCall, ...]:
+        found = [json.loads(path.read_text("utf-8")) for path in sorted(self._folder.glob(f"*.{kind}"))]
+        return tuple(CliCall(**{**data, "argv": tuple(data["argv"]), "pids": tuple(data["pids"])}) for data in found)
 
 
 def cli_role(backend: str, cli: FakeCli, role: str = "target", *, model: str = "fake", **settings: Any) -> RoleConfig:

@@ -24,10 +24,12 @@ def act(folder: Path) -> int:
     """Play one call; the exit code of the program."""
     stdin = "" if sys.stdin is None else sys.stdin.buffer.read().decode("utf-8", "replace")
     script = json.loads((folder / "script.json").read_text("utf-8"))
-    number, seen = _next_number(folder), _seen(folder)
+    seen = _seen(folder)
     turn = _turn(script, f"{' '.join(sys.argv[1:])}\n{stdin}", "\n".join(seen.values()), folder)
+    kind = "aside" if turn["aside"] else "call"
+    number = _next_number(folder, kind)
     pids = [os.getpid(), *(_daemon() for _ in range(turn["daemons"]))]
-    _record(folder, number, stdin, seen, pids)
+    _record(folder / f"{number:05d}.{kind}", number, stdin, seen, pids)
     _write_named_files(turn["files"])
     for name, text in turn["leaves"].items():
         Path(name).write_text(text, "utf-8")
@@ -40,12 +42,12 @@ def act(folder: Path) -> int:
     return int(turn["code"])
 
 
-def _next_number(folder: Path) -> int:
-    """1 for the first call; an empty file is the mark of each number that is taken."""
+def _next_number(folder: Path, kind: str) -> int:
+    """1 for the first call of its kind; an empty file is the mark of each number that is taken."""
     number = 1
     while True:
         try:
-            os.close(os.open(folder / f"{number:05d}.taken", os.O_CREAT | os.O_EXCL))
+            os.close(os.open(folder / f"{number:05d}.taken-{kind}", os.O_CREAT | os.O_EXCL))
             return number
         except FileExistsError:
             number += 1
@@ -81,7 +83,7 @@ def _seen(folder: Path) -> dict[str, str]:
     }
 
 
-def _record(folder: Path, number: int, stdin: str, files: dict[str, str], pids: list[int]) -> None:
+def _record(path: Path, number: int, stdin: str, files: dict[str, str], pids: list[int]) -> None:
     call = {
         "number": number,
         "argv": sys.argv[1:],
@@ -91,9 +93,9 @@ def _record(folder: Path, number: int, stdin: str, files: dict[str, str], pids: 
         "files": files,
         "pids": pids,
     }
-    partial = folder / f"{number:05d}.part"
+    partial = path.with_suffix(f"{path.suffix}-part")
     partial.write_text(json.dumps(call), "utf-8")
-    partial.replace(folder / f"{number:05d}.call")
+    partial.replace(path)
 
 
 def _write_named_files(files: dict[str, str]) -> None:

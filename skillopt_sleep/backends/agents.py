@@ -1,13 +1,16 @@
 """A command line that works in the files of a checkout: shut in while it runs, and what it changed taken afterwards.
 
 The pen comes from the checkout's `Desk`. Inside it the program can write the checkout and its own home, where it keeps
-its sign-in; of that home, what decides how the person's own sessions run stays as it is.
+its sign-in; of that home, the files and folders that decide how the person's own sessions run stay as they are, where
+there are any. A program that fills the disk is ended.
 """
 
 from __future__ import annotations
 
+import contextlib
 import shutil
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +21,8 @@ from skillopt_sleep.backends.wire import Outgoing, Reply, estimate
 from skillopt_sleep.errors import CallFailed
 from skillopt_sleep.judges.checks import Undecidable
 from skillopt_sleep.redact import MASK
+from skillopt_sleep.vendored.errors import InterruptedRunError
+from skillopt_sleep.vendored.utils.cancel import CancelToken
 from skillopt_sleep.vendored.utils.process import ProcessResult
 
 if TYPE_CHECKING:
@@ -26,10 +31,16 @@ if TYPE_CHECKING:
 _SHORTEST_SECRET = 8
 _NOT_HERE = ("TMP", "TEMP", "TMPDIR")  # the pen has a /tmp of its own
 _MODULES = "node_modules"
+_LEAST_FREE = 1024**3
+_LOOK_SECONDS = 0.5
+
+
+class DiskFull(ProviderFault):
+    """The program was ended before it filled the disk."""
 
 
 class Unfinished(ProviderFault):
-    """Work that did not end in time; what it used is an estimate."""
+    """Work that did not end of itself; what it used is an estimate."""
 
     estimated = True
 
@@ -51,22 +62,30 @@ class Agent:
     rooms: bool = False
 
     def run(self, desk: Desk, argv: Sequence[str], *, stdin: str = "", seconds: float) -> ProcessResult:
-        """Run it in the pen. Raises ProviderFault: setup when it cannot be started, Late at the end of its time."""
+        """Run it in the pen.
+
+        Raises ProviderFault: setup when it cannot be started, Late at the end of its time, DiskFull.
+        """
         self.program.check(self.path)
         homes = [place for place in self.homes if place.exists()]
         kept = [place for home in homes for name in self.kept if (place := home / name).exists()]
         readable = [*program_files(self.path), *self.needed, *kept]
         penned = desk.penned(argv, writable=homes, readable=readable, rooms=self.rooms)
         env = {name: value for name, value in self.env.items() if name not in _NOT_HERE}
-        return self.program.run(penned, stdin=stdin, folder=desk.folder, env=env, seconds=seconds)
+        try:
+            with _while_there_is_room(desk.folder) as room:
+                return self.program.run(penned, stdin=stdin, folder=desk.folder, env=env, seconds=seconds, cancel=room)
+        except InterruptedRunError as error:
+            raise DiskFull(f"{self.program.who} was ended: the disk of {desk.folder} is nearly full.") from error
 
     def work(self, desk: Desk, argv: Sequence[str], outgoing: Outgoing) -> ProcessResult:
         """Let it do the task of `outgoing`. Raises as `run` does, and Unfinished, after which it is not tried again."""
         try:
             return self.run(desk, argv, stdin=outgoing.prompt, seconds=outgoing.seconds)
-        except Late as late:
+        except (Late, DiskFull) as late:
+            fix = " A longer time for tasks in a checkout is set with replay_minutes." if isinstance(late, Late) else ""
             raise Unfinished(
-                f"{late} A longer time for tasks in a checkout is set with replay_minutes.",
+                f"{late}{fix}",
                 kind="refused",
                 detail=late.detail,
                 tokens=estimate(outgoing.prompt) + outgoing.max_tokens,
@@ -95,6 +114,27 @@ class Agent:
             if len(secret) >= _SHORTEST_SECRET:
                 text = text.replace(secret, MASK)
         return text
+
+
+@contextlib.contextmanager
+def _while_there_is_room(folder: Path) -> Iterator[CancelToken]:
+    """A token that is cancelled when the disk of `folder` is nearly full; with little room at first, at half of it."""
+    token, over = CancelToken(), threading.Event()
+    least = min(_LEAST_FREE, shutil.disk_usage(folder).free // 2)
+
+    def look() -> None:
+        while not over.wait(_LOOK_SECONDS) and shutil.disk_usage(folder).free >= least:
+            pass
+        if not over.is_set():
+            token.cancel()
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield token
+    finally:
+        over.set()
+        thread.join()
 
 
 def program_files(path: str) -> list[Path]:

@@ -1,13 +1,15 @@
 """Codex's command line: one run of `codex exec` a call, without an agent's powers.
 
 It works read-only in a new, empty folder, keeps no session of it, reads no project's documents, and its own tools are
-off. Its sign-in and its own configuration (`CODEX_HOME`) apply. The answer comes back in a file that belongs to this
+off. Its sign-in and its own configuration (`CODEX_HOME`) apply, but for what it would start there: tool servers, hooks,
+plugins, the program to notify. The answer comes back in a file that belongs to this
 attempt alone, the tokens as events; error output is never taken for an answer. In a checkout it edits files and runs
 commands in its own sandbox, without network, inside the pen of the checkout (see `codex_checkout`).
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -30,6 +32,7 @@ from skillopt_sleep.backends.programs import (
     work_folder,
 )
 from skillopt_sleep.backends.wire import Outgoing, Reply
+from skillopt_sleep.vendored.utils.codex_home import as_flags, closing, codex_source
 from skillopt_sleep.vendored.utils.process import ProcessResult, child_environment
 
 if TYPE_CHECKING:
@@ -75,12 +78,13 @@ class CodexBackend(CliBackend):
         if outgoing.workspace is not None:
             return self._in_checkout(outgoing, outgoing.workspace)
         env = child_environment(*ENVIRONMENT)
+        servers = PROGRAM.tool_servers(codex_source(self.path, env), env, seconds=outgoing.seconds)
         with work_folder("skillopt_sleep_codex_") as folder:
             work, answer = folder / "work", folder / "answer.txt"
             work.mkdir()
             stand_ins = StandIns(folder, outgoing.tools) if outgoing.tools else None
             result = PROGRAM.run(
-                build_argv(self.path, self.model, work, answer, stand_ins),
+                build_argv(self.path, self.model, work, answer, stand_ins, servers),
                 stdin=outgoing.prompt,
                 folder=work,
                 env=env,
@@ -94,14 +98,20 @@ class CodexBackend(CliBackend):
         env = child_environment(*ENVIRONMENT)
         agent = Agent(PROGRAM, self.path, env, codex_checkout.homes(env), codex_checkout.KEPT, rooms=True)
         with workspace.open() as desk:
-            servers = self._trial.servers(agent, desk)
+            self._trial.sandbox(agent, desk)
+            servers = PROGRAM.tool_servers(codex_source(self.path, env), env, seconds=outgoing.seconds)
             argv = codex_checkout.build_argv(self.path, self.model, desk.folder, servers)
             result = agent.work(desk, argv, outgoing)
             return agent.done(desk, parse_result(result, "", secrets_of(env)))
 
 
-def build_argv(path: str, model: str, work: Path, answer: Path, stand_ins: StandIns | None) -> list[str]:
-    """The command line of one call; the final `-` says that the prompt comes on standard input."""
+def build_argv(
+    path: str, model: str, work: Path, answer: Path, stand_ins: StandIns | None, servers: Sequence[str]
+) -> list[str]:
+    """The command line of one call; the final `-` says that the prompt comes on standard input.
+
+    `servers`: the person's tool servers, which are switched off.
+    """
     settings: dict[str, Any] = {
         "approval_policy": "never",
         "web_search": "disabled",
@@ -110,12 +120,19 @@ def build_argv(path: str, model: str, work: Path, answer: Path, stand_ins: Stand
     }
     if stand_ins is not None:
         command, *rest = stand_ins.command
-        settings |= {f"mcp_servers.{SERVER}.command": command, f"mcp_servers.{SERVER}.args": rest}
-    argv = [path, *FLAGS, "--cd", str(work)]
+        own = _free_name(servers)
+        settings |= {f"mcp_servers.{own}.command": command, f"mcp_servers.{own}.args": rest}
+    argv = [path, *FLAGS, "--cd", str(work), *as_flags(closing(servers, work))]
     for key, value in settings.items():
         argv += ["-c", f"{key}={json.dumps(value)}"]
     argv += ["-m", model] if model else []
     return [*argv, "--output-last-message", str(answer), "-"]
+
+
+def _free_name(taken: Sequence[str]) -> str:
+    """The name of our own server, other than any of the person's."""
+    names = itertools.chain((SERVER,), (f"{SERVER}_{number}" for number in itertools.count(2)))
+    return next(name for name in names if name not in taken)
 
 
 def parse_result(result: ProcessResult, answer: str, secrets: tuple[str, ...], called: tuple[str, ...] = ()) -> Reply:

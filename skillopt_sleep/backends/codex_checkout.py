@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skillopt_sleep.backends.agents import Agent
-from skillopt_sleep.backends.faults import ProviderFault, fault_from_words, shown
-from skillopt_sleep.backends.programs import secrets_of
+from skillopt_sleep.backends.faults import ProviderFault, shown
+from skillopt_sleep.vendored.utils.codex_home import as_flags, closing, codex_home
 
 if TYPE_CHECKING:
     from skillopt_sleep.worktrees import Desk
@@ -28,33 +27,28 @@ FLAGS = (
 )
 """What every run in a checkout is given, before its settings."""
 
-FEATURES_OFF = (
-    *("view_image", "image_generation", "multi_agent", "goals", "apps", "plugins", "hooks", "memories"),
-    "shell_snapshot",
-)
+FEATURES_OFF = (*("view_image", "image_generation", "multi_agent", "goals", "apps", "plugins", "hooks", "memories"),)
 """What Codex can do beyond editing files and running commands, and shall not."""
 
 KEPT = ("config.toml", "AGENTS.md", "AGENTS.override.md", "hooks.json", "prompts", "rules")
 """What of its home stays as it is whatever a run does."""
 
 _TRIAL_SECONDS = 60.0
-_SERVER_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class Trial:
-    """What is found out once, before the first task: which tool servers there are, and whether the sandbox works."""
+    """What is found out once, before the first task: whether the sandbox works."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._servers: tuple[str, ...] | None = None
+        self._works = False
 
-    def servers(self, agent: Agent, desk: Desk) -> tuple[str, ...]:
-        """The names of the servers that have to be switched off. Raises ProviderFault (setup) without a sandbox."""
+    def sandbox(self, agent: Agent, desk: Desk) -> None:
+        """Try it, unless it has been tried. Raises ProviderFault (setup) when it does not work."""
         with self._lock:
-            if self._servers is None:
+            if not self._works:
                 _try_sandbox(agent, desk)
-                self._servers = _configured(agent, desk)
-            return self._servers
+                self._works = True
 
 
 def build_argv(path: str, model: str, folder: Path, servers: Sequence[str]) -> list[str]:
@@ -63,15 +57,13 @@ def build_argv(path: str, model: str, folder: Path, servers: Sequence[str]) -> l
         "approval_policy": "never",
         "web_search": "disabled",
         "project_doc_max_bytes": 0,
-        "notify": [],
         "allow_login_shell": False,
         "shell_environment_policy.inherit": "core",
         "sandbox_workspace_write.network_access": False,
         "sandbox_workspace_write.writable_roots": [],
         **{f"features.{feature}": False for feature in FEATURES_OFF},
-        **{f"mcp_servers.{server}.enabled": False for server in servers},
     }
-    argv = [path, *FLAGS, "--cd", str(folder)]
+    argv = [path, *FLAGS, "--cd", str(folder), *as_flags(closing(servers, folder))]
     for key, value in settings.items():
         argv += ["-c", f"{key}={json.dumps(value)}"]
     return [*argv, *(["-m", model] if model else []), "-"]
@@ -79,8 +71,7 @@ def build_argv(path: str, model: str, folder: Path, servers: Sequence[str]) -> l
 
 def homes(env: Mapping[str, str]) -> tuple[Path, ...]:
     """Where Codex keeps its sign-in and its state. It is made when missing, because Codex does not run without it."""
-    named = env.get("CODEX_HOME", "").strip()
-    home = Path(named).expanduser() if named else Path.home() / ".codex"
+    home = codex_home(env)
     with contextlib.suppress(OSError):  # then Codex says what is wrong with it
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     return (home,)
@@ -96,23 +87,3 @@ def _try_sandbox(agent: Agent, desk: Desk) -> None:
             kind="setup",
             detail=said,
         )
-
-
-def _configured(agent: Agent, desk: Desk) -> tuple[str, ...]:
-    result = agent.run(desk, [agent.path, "mcp", "list", "--json"], seconds=_TRIAL_SECONDS)
-    try:
-        names = tuple(str(server["name"]) for server in json.loads(result.stdout)) if not result.code else None
-    except (ValueError, TypeError, KeyError, RecursionError):
-        names = None
-    if names is None:
-        words = result.stderr.strip() or result.stdout.strip() or f"exit code {result.code}"
-        fault = fault_from_words(words, "`codex mcp list`", fix=agent.program.fix, secrets=secrets_of(agent.env))
-        raise ProviderFault(str(fault), kind="setup", detail=fault.detail)
-    odd = next((name for name in names if not _SERVER_NAME.fullmatch(name)), None)
-    if odd is not None:
-        raise ProviderFault(
-            f"Codex's configuration has a tool server named {odd!a}, which cannot be switched off for a task in a "
-            "checkout; give it a name of letters, digits, - and _.",
-            kind="setup",
-        )
-    return names

@@ -21,7 +21,9 @@ from skillopt_sleep import paths
 from skillopt_sleep.backends import tool_server
 from skillopt_sleep.backends.completions import TOOL_RESULT, function_names, tool_about
 from skillopt_sleep.backends.faults import ProviderFault, shown
+from skillopt_sleep.vendored.utils.cancel import CancelToken
 from skillopt_sleep.vendored.utils.process import ProcessResult, run_process
+from skillopt_sleep.vendored.utils.tool_servers import ASKING_SECONDS, ServersUnknownError, Source, Told, servers_of
 
 SERVER = "replay"
 _SECRET_ENDINGS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "HEADERS")
@@ -46,14 +48,22 @@ class Program:
             raise self._not_there("there is no such program")
 
     def run(
-        self, argv: Sequence[str], *, stdin: str, folder: Path, env: Mapping[str, str], seconds: float
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str,
+        folder: Path,
+        env: Mapping[str, str],
+        seconds: float,
+        cancel: CancelToken | None = None,
     ) -> ProcessResult:
         """Run it once; its exit code is for the caller to judge.
 
-        Raises ProviderFault: setup when it cannot be started, transient (Late) at the end of the time.
+        Raises ProviderFault: setup when it cannot be started, transient (Late) at the end of the time; and
+        InterruptedRunError when `cancel` was cancelled.
         """
         try:
-            result = run_process(argv, cwd=folder, env=env, stdin=stdin, timeout=seconds)
+            result = run_process(argv, cwd=folder, env=env, stdin=stdin, timeout=seconds, cancel=cancel)
         except OSError as error:
             raise self._not_there(error.strerror or type(error).__name__) from error
         if result.timed_out:
@@ -61,6 +71,22 @@ class Program:
             words = f" Its last words: {said}" if said else ""
             raise Late(f"{self.who} did not answer within {seconds:.3g} s and was ended.{words}", detail=said)
         return result
+
+    def tool_servers(self, source: Source, env: Mapping[str, str], *, seconds: float) -> tuple[str, ...]:
+        """The names of the tool servers that the person has configured; the program is asked once in a process.
+
+        Raises ProviderFault (setup) when it does not tell them, though there are some, and as `run` does.
+        """
+
+        def ask(argv: Sequence[str], folder: Path) -> Told:
+            result = self.run(argv, stdin="", folder=folder, env=env, seconds=min(seconds, ASKING_SECONDS))
+            words = result.stderr.strip() or result.stdout.strip() or f"exit code {result.code}"
+            return Told(fault=shown(words, secrets_of(env))) if result.code else Told(result.stdout)
+
+        try:
+            return servers_of(source, ask)
+        except ServersUnknownError as unknown:
+            raise ProviderFault(str(unknown), kind="setup") from None
 
     def _not_there(self, reason: str) -> ProviderFault:
         return ProviderFault(

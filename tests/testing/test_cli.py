@@ -53,6 +53,19 @@ def test_calls_at_once_each_have_a_number_and_a_turn(tmp_path: Path) -> None:
     assert [call.number for call in cli.calls] == [1, 2, 3, 4, 5, 6]
 
 
+def test_a_call_that_is_answered_aside_is_counted_apart(tmp_path: Path) -> None:
+    cli = FakeCli(tmp_path, "codex", [CliTurn("one"), CliTurn("two")])
+    said = [
+        start(cli, *argv, cwd=tmp_path).stdout
+        for argv in (["mcp", "list", "--json"], [], ["mcp", "list", "--json"], [])
+    ]
+    assert said == ["[]", "one", "[]", "two"]
+    assert [call.number for call in cli.calls] == [call.number for call in cli.asides] == [1, 2]
+    own = FakeCli(tmp_path / "own", "codex", CliTurn("mine", when="mcp list"))
+    assert start(own, "mcp", "list", "--json", cwd=tmp_path).stdout == "mine"
+    assert (len(own.calls), own.asides) == (1, ())
+
+
 def test_a_call_without_a_turn_says_so(tmp_path: Path) -> None:
     cli = FakeCli(tmp_path / "bin", "tool", [CliTurn(when="never")])
     result = start(cli, cwd=tmp_path, stdin="hello")

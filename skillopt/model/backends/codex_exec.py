@@ -2,8 +2,9 @@
 
 The prompt goes in on standard input, the answer comes back in a file that belongs to this attempt alone. The program
 works in a new, empty folder, read-only, without a project's documents, and with its own tools switched off: what it
-is asked to do is to answer. It keeps its sign-in and its own configuration (`CODEX_HOME`), so a model provider, an
-`AGENTS.md` or MCP servers configured there apply; point CODEX_HOME to another folder to do without them.
+is asked to do is to answer. It keeps its sign-in and its own configuration (`CODEX_HOME`), so a model provider or an
+`AGENTS.md` there apply; point CODEX_HOME to another folder to do without them. What it would start there is switched
+off for the run: tool servers (MCP), hooks, plugins, the program to notify.
 
 Flags, events and messages are those of `codex exec --help` and of its `--json` output (checked with 0.171). Features
 that a version does not know are ignored by it. The limit on a reply's tokens is not passed on: there is no flag.
@@ -29,11 +30,13 @@ from skillopt.model.cli_chat import (
     not_signed_in,
     run_cli,
     shown_words,
+    tool_servers,
 )
 from skillopt.model.registry import setting_hint
 from skillopt.model.transcript import parse_structured, render, reply_schema, wants_structure
 from skillopt.model.values import CallContext, ModelCall, ModelReply
 from skillopt.types import JsonObject, RoleConfig, Usage
+from skillopt.utils.codex_home import as_flags, closing, codex_source
 from skillopt.utils.process import ProcessResult, child_environment
 from skillopt.utils.removal import scratch_folder
 
@@ -70,12 +73,16 @@ _NO_VARIABLE = re.compile(r"missing environment variable", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where one run finds and leaves things: the folder that it works in, its answer, the schema, the images."""
+    """Where one run finds and leaves things: the folder that it works in, its answer, the schema, the images.
+
+    `servers`: names of the person's tool servers, which are switched off.
+    """
 
     directory: Path
     answer: Path
     schema: Path | None = None
     images: tuple[Path, ...] = ()
+    servers: tuple[str, ...] = ()
 
 
 def complete(call: ModelCall, role: RoleConfig, ctx: CallContext) -> ModelReply:
@@ -90,12 +97,16 @@ def complete(call: ModelCall, role: RoleConfig, ctx: CallContext) -> ModelReply:
     sent = render(call)
     env = child_environment(*ENVIRONMENT)
     where = cli_where(role, call.model or role.model, "the Codex command line", _CREDENTIALS, env)
+    setting = setting_hint(role, "path")
+    directory = _directory(role)
+    source = codex_source(_program(role), env, str(role.settings.get("profile") or ""))
+    servers = tool_servers(source, env=env, where=where, ctx=ctx, setting=setting)
     with scratch_folder("skillopt_codex_") as folder:
         work = folder / "work"
         work.mkdir()
         answer = folder / "last_message.txt"
         images = write_images(sent.images, folder)
-        places = Places(_directory(role) or work, answer, _write_schema(call, folder), images)
+        places = Places(directory or work, answer, _write_schema(call, folder), images, servers)
         result = run_cli(
             build_argv(call, role, places),
             stdin=sent.joined,
@@ -103,7 +114,7 @@ def complete(call: ModelCall, role: RoleConfig, ctx: CallContext) -> ModelReply:
             env=env,
             where=where,
             ctx=ctx,
-            setting=setting_hint(role, "path"),
+            setting=setting,
         )
         said = answer.read_text(encoding="utf-8", errors="replace") if answer.is_file() else ""
     with counting(_usage(json_events(result.stdout)), ctx):
@@ -114,7 +125,7 @@ def build_argv(call: ModelCall, role: RoleConfig, places: Places) -> list[str]:
     """The command line for `call`; the final `-` says that the prompt comes on standard input."""
     settings = role.settings
     effort = str(call.effort or role.effort or settings.get("reasoning_effort") or "").strip()
-    argv = [str(settings.get("path") or "codex"), "exec", FLAGS["events"], FLAGS["no session"]]
+    argv = [_program(role), "exec", FLAGS["events"], FLAGS["no session"]]
     argv += _set("approval_policy", "never")
     argv += [FLAGS["sandbox"], "read-only", FLAGS["any folder"], FLAGS["folder"], str(places.directory)]
     argv += _given("model", call.model or role.model)
@@ -124,6 +135,7 @@ def build_argv(call: ModelCall, role: RoleConfig, places: Places) -> list[str]:
     argv += _set("project_doc_max_bytes", 0)
     for feature in FEATURES_OFF:
         argv += _set(f"features.{feature}", False)
+    argv += as_flags(closing(places.servers, places.directory))
     argv += _given("profile", settings.get("profile"))
     argv += [] if effort.lower() in _NO_EFFORT else _set("model_reasoning_effort", effort)
     argv += _given("schema", places.schema)
@@ -150,6 +162,10 @@ def read_reply(call: ModelCall, result: ProcessResult, answer: str, where: Where
         return ModelReply(text, usage=usage)
     content, calls = parse_structured(text, call.tools or (), call.tool_choice)
     return ModelReply(content, "tool_calls" if calls else "stop", usage, tool_calls=calls)
+
+
+def _program(role: RoleConfig) -> str:
+    return str(role.settings.get("path") or "codex")
 
 
 def _set(key: str, value: str | int) -> list[str]:

@@ -7,9 +7,10 @@ prompt, unless `-p` gives one. The prompt is never cut: the program repeats in i
 call of which it saw only the beginning fails.
 
 The program gets no tool: of the list of tools to offer, a version may take the blank one for "none" or for "all", so a
-second one names a tool that does not exist. It gets none of the user's instructions and no MCP server of its own, and
-`--allow-all-tools` is never given nor handed down. It tells no token counts: its usage is unknown, its calls are
-counted. The limits on a reply's tokens and the reasoning effort are not passed on.
+second one names a tool that does not exist. It gets none of the user's instructions and starts no tool server (MCP),
+neither its own nor the user's, and `--allow-all-tools` is never given nor handed down. The hooks in the user's home run
+with it, since no flag keeps it from that. It tells no token counts: its usage is unknown, its calls are counted. The
+limits on a reply's tokens and the reasoning effort are not passed on.
 
 Flags, events and variables are those of `copilot --help` and `copilot help environment` (checked with 1.0.102).
 """
@@ -32,7 +33,9 @@ from skillopt.model.cli_chat import (
     not_signed_in,
     run_cli,
     shown_words,
+    tool_servers,
 )
+from skillopt.model.copilot_servers import closing, copilot_source
 from skillopt.model.registry import setting_hint
 from skillopt.model.transcript import TEXT_PARTS, render
 from skillopt.model.values import CallContext, ModelCall, ModelReply
@@ -65,7 +68,7 @@ FLAGS = (
     "--available-tools=none",
 )
 MODEL = "--model"
-"""Every flag that is given to `copilot`."""
+"""Every flag that is given to `copilot`, besides those that switch off tool servers (see `copilot_servers`)."""
 
 _CREDENTIALS = "Run `copilot login`, or set COPILOT_GITHUB_TOKEN."
 _TOO_LONG = re.compile(r"exceeds the model's prompt budget", re.IGNORECASE)
@@ -86,10 +89,12 @@ def complete(call: ModelCall, role: RoleConfig, ctx: CallContext) -> ModelReply:
     env = child_environment(*ENVIRONMENT, **({"COPILOT_HOME": home} if home else {}))
     model = call.model or role.model
     where = cli_where(role, model, "the Copilot command line", _CREDENTIALS, env)
-    argv, stdin = command(str(role.settings.get("path") or "copilot"), prompt, model, env)
+    program, setting = str(role.settings.get("path") or "copilot"), setting_hint(role, "path")
+    argv, stdin = command(program, prompt, model, env)
+    servers = tool_servers(copilot_source(program, env), env=env, where=where, ctx=ctx, setting=setting)
     with scratch_folder("skillopt_copilot_") as folder:
-        path_setting = setting_hint(role, "path")
-        result = run_cli(argv, stdin=stdin, folder=folder, env=env, where=where, ctx=ctx, setting=path_setting)
+        argv += closing(servers, folder)
+        result = run_cli(argv, stdin=stdin, folder=folder, env=env, where=where, ctx=ctx, setting=setting)
     return read_reply(result, prompt, where)
 
 

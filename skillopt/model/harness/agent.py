@@ -13,6 +13,7 @@ from skillopt.model.harness.workspace import Workspace
 from skillopt.model.values import ModelReply
 from skillopt.types import RoleConfig, Usage
 from skillopt.utils.process import ProcessResult
+from skillopt.utils.tool_servers import Source
 
 Status = Literal["answered", "empty", "failed", "timed_out"]
 UNKNOWN_USAGE = Usage(calls=1, known=False)
@@ -43,6 +44,7 @@ class Job:
 
     `folder`: where the agent works. `images`: files to attach. `data_dirs`: real paths of further folders that it may
     read. `answer_file`: outside of `folder` and new for this attempt, for an agent that writes its answer to a file.
+    `servers`: names of the person's tool servers, to be switched off.
     """
 
     role: RoleConfig
@@ -56,6 +58,7 @@ class Job:
     answer_file: Path
     env: Mapping[str, str]
     where: Where
+    servers: tuple[str, ...] = ()
 
     def setting(self, name: str) -> str:
         """A setting of the backend as text; blank when there is none."""
@@ -86,7 +89,8 @@ class Agent:
     `title`: as a message calls it. `slug`: beginning of the names of its files. `sign_in`: how to sign in, in words.
     `environment`: all that its process gets. `build_command`, `parse_result` (the reply, or the error that is told),
     `sanitize` (its output as a trace that may be kept). `check` refuses settings before anything starts.
-    `used`: what a failed run used. `summarize`: a run's trace in short.
+    `used`: what a failed run used. `summarize`: a run's trace in short. `servers`: where its tool servers come from,
+    for an agent that has to be told which ones it shall not start.
     """
 
     title: str
@@ -99,3 +103,4 @@ class Agent:
     check: Callable[[RoleConfig, Workspace], None] = _nothing_against
     used: Callable[[ProcessResult], Usage] = _unknown
     summarize: Callable[[Job, AgentRun], str] | None = None
+    servers: Callable[[Job], Source] | None = None

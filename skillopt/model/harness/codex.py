@@ -2,7 +2,8 @@
 
 Without leave to edit files its sandbox is read-only, whatever is configured. The prompt goes in on standard input, the
 answer comes back in a file of this attempt, the steps and the tokens as events. Commands that it runs get none of its
-own credentials. Its own configuration and sign-in (`CODEX_HOME`) apply.
+own credentials. Its own configuration and sign-in (`CODEX_HOME`) apply, but for what starts something outside of its
+sandbox or widens it: tool servers, hooks, plugins, apps, rules, the program to notify, more folders to write.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from skillopt.model.harness.codex_trace import events_as_text, summarize
 from skillopt.model.harness.runner import complete_with, refuse_sdk
 from skillopt.model.values import CallContext, ModelCall, ModelReply
 from skillopt.types import RoleConfig
+from skillopt.utils.codex_home import as_flags, closing, codex_source
 from skillopt.utils.process import ProcessResult, child_environment
+from skillopt.utils.tool_servers import Source
 
 ENVIRONMENT = chat.ENVIRONMENT
 FLAGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "begin": ("exec", "--json", "--ephemeral", "--skip-git-repo-check", "--color", "never"),
+        "begin": ("exec", "--json", "--ephemeral", "--skip-git-repo-check", "--color", "never", "--ignore-rules"),
         "folder": ("-C",),
         "profile": ("-p",),
         "set": ("-c",),
@@ -34,6 +37,9 @@ FLAGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """Every flag that is given to Codex."""
+
+FEATURES_OFF = ("apps", "plugins", "hooks", "memories")
+"""What brings in tools, commands and texts of the person's own."""
 
 _NO_EFFORT = ("", "none")
 
@@ -58,6 +64,11 @@ def build_command(job: Job) -> Command:
     argv += _set("web_search", "live" if job.role.settings.get("web_search") else "disabled")
     argv += _set("project_doc_max_bytes", 0)
     argv += _set("shell_environment_policy.inherit", "core")
+    argv += _set("allow_login_shell", False)
+    argv += [*FLAGS["set"], "sandbox_workspace_write.writable_roots=[]"]
+    for feature in FEATURES_OFF:
+        argv += _set(f"features.{feature}", False)
+    argv += as_flags(closing(job.servers, job.folder))
     argv += _given("model", job.model)
     for image in job.images:
         argv += _given("image", str(image))
@@ -90,6 +101,10 @@ def _environment(role: RoleConfig) -> dict[str, str]:  # noqa: ARG001 - the shap
     return child_environment(*ENVIRONMENT)
 
 
+def _servers(job: Job) -> Source:
+    return codex_source(job.setting("path") or "codex", job.env, job.setting("profile"))
+
+
 def _set(key: str, value: str | int) -> list[str]:
     return [*FLAGS["set"], f"{key}={json.dumps(value)}"]
 
@@ -108,4 +123,5 @@ AGENT = Agent(
     sanitize=events_as_text,
     check=refuse_sdk,
     summarize=_summary,
+    servers=_servers,
 )

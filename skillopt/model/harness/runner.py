@@ -7,7 +7,7 @@ from pathlib import Path
 
 from skillopt.config.agent_rows import wants_sdk
 from skillopt.errors import AgentError, ConfigError, DeadlineError, ModelError, UnsupportedCallError
-from skillopt.model.cli_chat import cli_where, counting, run_program, shown_words
+from skillopt.model.cli_chat import cli_where, counting, run_program, shown_words, tool_servers
 from skillopt.model.harness import artifacts
 from skillopt.model.harness.agent import Agent, AgentRun, Job, Status
 from skillopt.model.harness.prompt import build_prompt
@@ -50,6 +50,10 @@ def attempt(agent: Agent, job: Job, ctx: CallContext) -> AgentRun:
 
     Raises ModelSetupError when it is not there, InterruptedRunError when the run is stopped.
     """
+    setting = setting_hint(job.role, "path")
+    if agent.servers is not None:
+        names = tool_servers(agent.servers(job), env=job.env, where=job.where, ctx=ctx, setting=setting)
+        job = replace(job, servers=names)
     command = agent.build_command(job)
     result = run_program(
         command.argv,
@@ -58,7 +62,7 @@ def attempt(agent: Agent, job: Job, ctx: CallContext) -> AgentRun:
         env=job.env,
         where=job.where,
         ctx=ctx,
-        setting=setting_hint(job.role, "path"),
+        setting=setting,
     )
     trace = _trace(agent, job, result)
     if result.timed_out:

@@ -28,6 +28,11 @@ OFF = [word for feature in FEATURES_OFF for word in ("-c", f"features.{feature}=
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
 
 
+def closed(cwd: str) -> list[str]:
+    places = ",".join(f'"{place}"={{trust_level="untrusted"}}' for place in (cwd, *map(str, Path(cwd).parents)))
+    return ["-c", f"projects={{{places}}}", "-c", "notify=[]", "-c", "features.shell_snapshot=false"]
+
+
 def optimizer(cli: FakeCli, **settings: object) -> RoleConfig:
     return cli_role("codex_exec", cli, "optimizer", **settings)
 
@@ -56,6 +61,7 @@ def test_the_exact_command_in_an_empty_folder_that_is_gone_afterwards(tmp_path: 
         *("-c", 'web_search="disabled"'),
         *("-c", "project_doc_max_bytes=0"),
         *OFF,
+        *closed(call.cwd),
         "-",
     ]
     assert call.stdin == "Be brief.\n\n---\n\nGrüße\n東京?"
@@ -162,7 +168,9 @@ def test_a_demanded_tool_that_is_not_requested_is_asked_for_again(tmp_path: Path
 
 def test_schema_and_images_lie_beside_the_empty_folder(tmp_path: Path) -> None:
     program = tmp_path / "codex"
-    program.write_text(f'#!/bin/sh\ncp -r "$PWD/.." "{tmp_path}/kept"\necho "$@" > "{tmp_path}/argv"\n')
+    program.write_text(
+        f'#!/bin/sh\n[ "$1" = exec ] || exit 1\ncp -r "$PWD/.." "{tmp_path}/kept"\necho "$@" > "{tmp_path}/argv"\n'
+    )
     program.chmod(0o755)
     url = "data:image/png;base64," + base64.b64encode(PNG).decode()
     content = [{"type": "text", "text": "Which?"}, {"type": "image_url", "image_url": {"url": url}}]
@@ -262,3 +270,33 @@ def test_a_run_that_fails_is_counted_with_what_it_used(tmp_path: Path) -> None:
     reply = session.call("optimizer", TOOLS)
     assert [call.function.name for call in reply.tool_calls] == ["find"]
     assert (reply.usage.prompt_tokens, session.usage.total.prompt_tokens) == (22, 22)
+
+
+def listing(servers: object, *turns: CliTurn) -> list[CliTurn]:
+    return [CliTurn(json.dumps(servers), when="mcp list --json", aside=True), *(turns or (codex_turn("Paris"),))]
+
+
+def test_the_person_s_tool_servers_are_switched_off_and_asked_for_once(tmp_path: Path) -> None:
+    servers = [{"name": "mine", "enabled": True}, {"name": "a b", "enabled": False}]
+    cli = FakeCli(tmp_path, "codex", listing(servers))
+    for _ in range(2):
+        assert ask(cli, profile="fast").text == "Paris"
+    (asked,) = cli.asides
+    assert list(asked.argv[:5]) == ["-p", "fast", "mcp", "list", "--json"]
+    assert asked.files == {}
+    assert not Path(asked.cwd).exists()
+    assert len(cli.calls) == 2
+    for call in cli.calls:
+        table, dotted = call.argv.index('mcp_servers={"a b"={enabled=false}}'), "mcp_servers.mine.enabled=false"
+        assert table < call.argv.index(dotted)
+
+
+def test_servers_that_cannot_be_told_refuse_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
+    old = CliTurn(stderr="error: unrecognized subcommand 'mcp'", code=2, when="mcp list --json", aside=True)
+    cli = FakeCli(tmp_path, "codex", [old, codex_turn("Paris")])
+    assert ask(cli).text == "Paris"
+    (tmp_path / "config.toml").write_text("[mcp_servers.mine]\ncommand = 'x'\n", "utf-8")
+    with pytest.raises(errors.ModelSetupError, match=r"unrecognized subcommand 'mcp'.*; update Codex, or"):
+        ask(cli)
+    assert len(cli.calls) == 1

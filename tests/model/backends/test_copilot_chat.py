@@ -233,3 +233,22 @@ def test_no_answer_is_tried_again_and_its_calls_are_counted(tmp_path: Path) -> N
     assert session.usage.summary()["rollout"]["calls"] == 1
     assert session.usage.total.known is False
     assert len(cli.calls) == 2
+
+
+def test_the_person_s_tool_servers_are_switched_off_and_asked_for_once(tmp_path: Path) -> None:
+    servers = CliTurn('{"mcpServers": {"mine": {}, "a.b": {}}}', when="mcp list --json", aside=True)
+    cli = FakeCli(tmp_path, "copilot", [servers, copilot_turn("Paris")])
+    for _ in range(2):
+        assert ask(cli).text == "Paris"
+    assert len(cli.asides) == 1
+    assert all(call.argv[-2:] == ("--disable-mcp-server=mine", "--disable-mcp-server=a.b") for call in cli.calls)
+
+
+def test_servers_that_cannot_be_told_refuse_the_call(tmp_path: Path) -> None:
+    old = CliTurn(stderr="error: unknown command 'mcp'", code=1, when="mcp list --json", aside=True)
+    cli = FakeCli(tmp_path, "copilot", [old, copilot_turn("Paris")])
+    assert ask(cli, home=str(tmp_path)).text == "Paris"
+    (tmp_path / "mcp-config.json").write_text("{}", "utf-8")
+    with pytest.raises(errors.ModelSetupError, match=r"unknown command 'mcp'.*; update Copilot, or"):
+        ask(cli, home=str(tmp_path))
+    assert len(cli.calls) == 1

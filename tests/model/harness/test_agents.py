@@ -33,6 +33,7 @@ from skillopt.testing import (
     fake_cursor,
 )
 from skillopt.types import RoleConfig, Usage
+from skillopt.utils.codex_home import as_flags, closing
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="checked on POSIX")
 
@@ -75,11 +76,24 @@ def expected_argv(backend: str, workspace: Workspace, cwd: str, said: Mapping[st
     edits = workspace.allow_file_edits
     if backend == "codex_exec":
         return [
-            *("exec", "--json", "--ephemeral", "--skip-git-repo-check", "--color", "never", "-C", cwd),
+            *(
+                "exec",
+                "--json",
+                "--ephemeral",
+                "--skip-git-repo-check",
+                "--color",
+                "never",
+                "--ignore-rules",
+                "-C",
+                cwd,
+            ),
             *("--sandbox", "workspace-write" if edits else "read-only"),
             *("-c", 'approval_policy="never"', "-c", "sandbox_workspace_write.network_access=false"),
             *("-c", 'web_search="disabled"', "-c", "project_doc_max_bytes=0"),
-            *("-c", 'shell_environment_policy.inherit="core"'),
+            *("-c", 'shell_environment_policy.inherit="core"', "-c", "allow_login_shell=false"),
+            *("-c", "sandbox_workspace_write.writable_roots=[]"),
+            *(word for name in ("apps", "plugins", "hooks", "memories") for word in ("-c", f"features.{name}=false")),
+            *as_flags(closing((), Path(cwd))),
             *("-m", "fake", "--output-last-message", said["answer"], "-"),
         ]
     if backend == "claude_code_exec":
@@ -464,3 +478,26 @@ def test_a_long_trace_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
     assert work is not None
     assert len(work.trace) < runner.TRACE_CHARS + 100
     assert work.trace.startswith("ERROR:") and work.trace.endswith("THE END")
+
+
+@pytest.mark.parametrize(
+    ("backend", "listed", "off"),
+    [
+        ("codex_exec", '[{"name": "mine", "enabled": true}]', "mcp_servers.mine.enabled=false"),
+        ("copilot_exec", '{"mcpServers": {"mine": {}}}', "--disable-mcp-server=mine"),
+    ],
+)
+def test_the_person_s_tool_servers_are_switched_off(tmp_path: Path, backend: str, listed: str, off: str) -> None:
+    turn = {"codex_exec": codex_turn, "copilot_exec": copilot_turn}[backend]("Paris")
+    name = backend.removesuffix("_exec")
+    cli = FakeCli(tmp_path, name, [CliTurn(listed, when="mcp list --json", aside=True), turn])
+    for workspace in (LOOK, EDIT):
+        assert ask(backend, cli, workspace).text == "Paris"
+    assert len(cli.asides) == 1
+    assert [off in call.argv for call in cli.calls] == [True, True]
+
+
+def test_copilot_starts_no_server_that_comes_with_the_task(tmp_path: Path) -> None:
+    cli = FAKES["copilot_exec"](tmp_path, "Paris")
+    ask("copilot_exec", cli, replace(LOOK, files={".mcp.json": '{"mcpServers": {"evil": {"command": "x"}}}'}))
+    assert "--disable-mcp-server=evil" in cli.calls[0].argv

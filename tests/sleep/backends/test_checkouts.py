@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -301,7 +302,7 @@ def test_a_cloud_s_sign_in_is_shown_when_that_cloud_is_switched_on(
 
 
 def test_codex_works_in_its_own_sandbox_without_network(tmp_path: Path, room: Room, home: Path, task: MakeTask) -> None:
-    servers = json.dumps([{"name": "mine", "enabled": True}, {"name": "my-2"}])
+    servers = json.dumps([{"name": "mine", "enabled": True}, {"name": "my-2", "enabled": False}])
     cli = FakeCli(tmp_path, "codex", codex_script(servers=servers))
     backend = codex(cli, room)
     assert backend.attempt_in_checkout(task("DO IT"), "S", "M") == ("Changed it.", WORK)
@@ -332,12 +333,14 @@ def test_codex_without_a_sandbox_in_the_pen_stops_the_night_before_it_works(
     assert [call.argv[0] for call in cli.calls] == ["sandbox"]
 
 
-@pytest.mark.parametrize("servers", ["nothing", '{"name": "x"}', "[7]", '[{"name": "a.b"}]'])
+@pytest.mark.parametrize("servers", ["nothing", '{"name": "x"}', "[7]", '[{"name": "no switch"}]'])
 def test_tool_servers_that_cannot_be_switched_off_stop_the_night(
-    tmp_path: Path, room: Room, task: MakeTask, servers: str
+    tmp_path: Path, room: Room, home: Path, task: MakeTask, servers: str
 ) -> None:
+    (home / ".codex").mkdir()
+    (home / ".codex" / "config.toml").write_text("[mcp_servers.x]\ncommand = 'y'\n", "utf-8")
     cli = FakeCli(tmp_path, "codex", codex_script(servers=servers))
-    with pytest.raises(CallFailed) as failure:
+    with pytest.raises(CallFailed, match="update Codex") as failure:
         codex(cli, room).attempt_in_checkout(task(), "", "")
     assert failure.value.fatal
     assert "exec" not in [call.argv[0] for call in cli.calls]
@@ -368,6 +371,21 @@ def test_an_agent_that_does_not_end_in_time_is_ended_counted_and_not_tried_again
     assert (room.opened, cli.survivors) == (1, ())
     assert backend.tokens_used() > WORK_TOKENS
     assert backend.tokens_estimated
+
+
+def test_an_agent_that_fills_the_disk_is_ended_and_not_tried_again(
+    tmp_path: Path, room: Room, task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = iter([50 * 1024**3])
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=next(free, 1024**2)))
+    cli = FakeCli(tmp_path, "claude", CliTurn(hang=True))
+    backend = claude(cli, room)
+    with pytest.raises(CallFailed, match="nearly full") as failure:
+        backend.attempt_in_checkout(task(), "", "")
+    assert failure.value.kind == "refused"
+    assert (room.opened, cli.survivors) == (1, ())
+    assert backend.tokens_used() > WORK_TOKENS
 
 
 @pytest.mark.parametrize("problem", [CallFailed("too large", kind="refused"), Undecidable("`make` cannot be started")])

@@ -87,6 +87,38 @@ def test_codex_is_asked_on_standard_input_read_only_in_an_empty_folder(tmp_path:
     assert backend.tokens_used() == 16
 
 
+SERVERS = json.dumps([{"name": name, "enabled": True} for name in ("mine", "replay")])
+
+
+def test_codex_s_servers_and_what_it_notifies_are_off_and_ours_is_on(tmp_path: Path, task: MakeTask) -> None:
+    listed = CliTurn(SERVERS, when="mcp list --json", aside=True)
+    cli = FakeCli(tmp_path, "codex", [listed, codex_turn("Paris")])
+    codex(cli).call("q")
+    codex(cli).attempt_with_tools(task(), "", "", ["search"])
+    (asked,) = cli.asides
+    assert asked.files == {}
+    off = {"mcp_servers.mine.enabled=false", "mcp_servers.replay.enabled=false"}
+    assert all(off | {"notify=[]", "features.shell_snapshot=false"} <= set(call.argv) for call in cli.calls)
+    own = [
+        [word.partition("=")[0] for word in call.argv if word.startswith("mcp_servers.replay_2.")] for call in cli.calls
+    ]
+    assert own == [[], ["mcp_servers.replay_2.command", "mcp_servers.replay_2.args"]]
+    assert all(f'projects={{"{call.cwd}"={{trust_level="untrusted"}}' in " ".join(call.argv) for call in cli.calls)
+
+
+def test_codex_that_cannot_tell_its_servers_is_used_only_without_any(tmp_path: Path, home: Path) -> None:
+    old = CliTurn(stderr="error: unrecognized subcommand 'mcp'", code=2, when="mcp list --json", aside=True)
+    cli = FakeCli(tmp_path, "codex", [old, codex_turn("Paris")])
+    backend = codex(cli)
+    assert backend.call("q") == "Paris"
+    (home / ".codex").mkdir()
+    (home / ".codex" / "work.config.toml").write_text("[mcp_servers.mine]\nurl = 'http://x'\n", "utf-8")
+    with pytest.raises(CallFailed, match=r"unrecognized subcommand 'mcp'.*; update Codex, or") as failure:
+        backend.call("another")
+    assert failure.value.fatal
+    assert len(cli.calls) == 1
+
+
 def test_no_key_of_another_provider_reaches_a_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AZURE_OPENAI_API_KEY", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "ANTHROPIC_API_KEY", "CODEX_API_KEY"):
         monkeypatch.setenv(name, f"marked-{name}")
