@@ -14,7 +14,7 @@ from skillopt_sleep.locks import night_lock
 from skillopt_sleep.mining import SplitMemory, mine
 from skillopt_sleep.phases.coding import placed_tasks
 from skillopt_sleep.phases.context import read_document
-from skillopt_sleep.phases.plan import plan_night
+from skillopt_sleep.phases.plan import plan_night, tasks_tonight
 from skillopt_sleep.state import SleepState
 from skillopt_sleep.tasks_file import make_tasks_payload, write_tasks_file
 from skillopt_sleep.types import SessionDigest, TaskRecord
@@ -30,7 +30,7 @@ def harvest(args: argparse.Namespace) -> int:
             show_plan(plan_night(config, only_mining=True), as_json=args.json)
         return 0
     digests, notes = _sessions(config, everything=args.all)
-    tasks = _tasks(config, digests, notes)
+    tasks = _tasks(config, digests, notes, everything=args.all)
     payload = make_tasks_payload(
         tasks,
         project=str(config.project),
@@ -63,8 +63,11 @@ def _sessions(config: SleepConfig, *, everything: bool) -> tuple[list[SessionDig
     return found.digests, found.notes
 
 
-def _tasks(config: SleepConfig, digests: list[SessionDigest], notes: list[str]) -> list[TaskRecord]:
-    """The heuristic miner's tasks, limited, filtered and split as on a night."""
+def _tasks(
+    config: SleepConfig, digests: list[SessionDigest], notes: list[str], *, everything: bool
+) -> list[TaskRecord]:
+    """The heuristic miner's tasks, limited, filtered and split as on a night; with those of `everything` none moves."""
+    state = SleepState.load(config.state_path)
     most = int(config.get("max_tasks_per_night"))
     target = str(config.managed_skill_path) if config.get("target_skill_path") else ""
     text = read_document(config.managed_skill_path).text if target and config.get("target_task_filter") else ""
@@ -78,7 +81,11 @@ def _tasks(config: SleepConfig, digests: list[SessionDigest], notes: list[str]) 
         seed=int(config.get("seed")),
         target_skill_text=text,
         target_skill_path=target,
-        memory=SplitMemory(SleepState.load(config.state_path), str(config.project)),
+        memory=SplitMemory(state, str(config.project)),
         notes=notes,
     )
-    return placed_tasks(config, tasks, digests)
+    if everything:
+        return placed_tasks(config, tasks, digests)
+    tasks, told = tasks_tonight(config, state, tasks, digests)
+    notes += told
+    return tasks

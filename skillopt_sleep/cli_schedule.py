@@ -10,6 +10,7 @@ from skillopt_sleep.cli_arguments import overrides_of
 from skillopt_sleep.cli_output import line, notice, print_json
 from skillopt_sleep.config import SleepConfig, load_config
 from skillopt_sleep.errors import SleepError
+from skillopt_sleep.phases.coding import open_workshop_for
 
 _ENTRY_CHARS = 140
 
@@ -31,9 +32,11 @@ def schedule(args: argparse.Namespace) -> int:
 
 
 def _problem(config: SleepConfig) -> str:
-    """What would stop a night that began now: a program that is not there, a key that is not set."""
+    """What would stop a night that began now: a program that is not there, a key that is not set, no repository."""
     try:
-        backend_for_config(config)
+        workshop = open_workshop_for(config, backend_for_config(config))
+        if workshop is not None:
+            workshop.close()
     except SleepError as error:
         return f"As things are the night would stop: {error}"
     return ""

@@ -35,6 +35,14 @@ CHECKS = (
     ("tool_called", "a tool's name", "the record of calls has it; text that claims a call proves nothing"),
 )
 
+CONDITIONS = (
+    ("command", "a command", "it ends with exit code 0 in a second fresh checkout with the changes"),
+    ("file_changed", "a pattern", "a file that it names was changed, added or removed"),
+    ("file_unchanged", "a pattern", "no file that it names was"),
+    ("diff_contains", "a text", "a line that was added holds it, in any case"),
+    ("diff_not_contains", "a text", "no line that was added holds it"),
+)
+
 GATE_ACTIONS = (
     ("accept_new_best", "the held-out score is better and was confirmed with fresh samples"),
     ("reject", "it is not better, or a held-out task got worse"),
@@ -134,6 +142,9 @@ def sleep_page() -> str:
         + _table(("action", "when"), ((_codes(name), text) for name, text in GATE_ACTIONS)),
         "## Checks of `rule` judges\n\nA task passes when all its checks hold; its soft score is the share that do.\n\n"
         + _table(("op", "arg", "holds when"), ((_code(op), arg, text) for op, arg, text in CHECKS)),
+        "## Conditions on work in a checkout\n\nFor tasks with a `workspace`, in `judge.checks`, whatever the task is "
+        "judged by besides. Patterns are relative to\nthe repository; `**` stands for any folders.\n\n"
+        + _table(("op", "arg", "holds when"), ((_code(op), arg, text) for op, arg, text in CONDITIONS)),
         "## Files\n\nFolders have mode 0700 and files 0600.\n",
         *(
             f"### {title}\n\n" + _table(("file", "what it is"), ((_codes(n), t) for n, t in rows))

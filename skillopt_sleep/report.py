@@ -31,6 +31,9 @@ REASON_WORDS = {
     "nothing_may_change": "neither the skill nor the memory may change",
 }
 
+UNMEASURED = ("too_few_to_decide", "too_many_errors", "no_training_tasks", "nothing_may_change")
+"""Reasons for no edits that leave no held-out score behind."""
+
 
 def render_report(report: SleepReport, config: SleepConfig, *, backend: str) -> str:
     """report.md as text; `backend` is the name of what answered."""
@@ -53,7 +56,7 @@ def render_report(report: SleepReport, config: SleepConfig, *, backend: str) -> 
 
 def held_out_scores(report: SleepReport) -> str:
     """The held-out scores of a night; `not measured` where nothing was."""
-    action = "" if report.no_edits_reason == "too_few_to_decide" else report.gate_action
+    action = "" if report.no_edits_reason in UNMEASURED else report.gate_action
     return scores_text(report.baseline_score, report.candidate_score, action=action, status=report.status)
 
 
@@ -178,8 +181,7 @@ def _groups(groups: Sequence[SkillGroupReport]) -> str:
     table = ["| Skill | Decision | Gate | Tasks | Held-out | Edits |", "|---|---|---|---|---|---|"]
     for group in groups:
         done = group.status == "consolidated"
-        unsure = " (unvalidated)" if group.gate_action == "reject_unverified" else ""
-        scores = f"{score_text(group.baseline_score)} -> {score_text(group.candidate_score)}{unsure}" if done else DASH
+        scores = _group_scores(group) if done else DASH
         decision = ("accepted" if group.accepted else "not accepted") if done else group.status
         reason = f": {group.reason}" if group.reason else ""
         edits = f"+{group.n_applied_edits} / -{group.n_rejected_edits}" if done else DASH
@@ -187,6 +189,12 @@ def _groups(groups: Sequence[SkillGroupReport]) -> str:
         name = table_cell(group.skill_name)
         table.append(f"| {name} | {table_cell(decision + reason)} | {gate} | {group.n_tasks} | {scores} | {edits} |")
     return "## Per-skill groups\n\n" + "\n".join(table) + "\n"
+
+
+def _group_scores(group: SkillGroupReport) -> str:
+    action = "" if group.no_edits_reason in UNMEASURED else group.gate_action
+    unsure = " (unvalidated)" if action == "reject_unverified" else ""
+    return scores_text(group.baseline_score, group.candidate_score, action=action, status="") + unsure
 
 
 def _closing(report: SleepReport) -> str:

@@ -38,12 +38,12 @@ def terminal_line(text: object, limit: int = 0) -> str:
 
 def table_cell(text: object) -> str:
     """The redacted text as one cell of a Markdown table: HTML, pipes and backticks become entities."""
-    return html.escape(terminal_line(text), quote=False).replace("|", "&#124;").replace("`", "&#96;")
+    return _entities(terminal_line(text))
 
 
 def prose(text: object) -> str:
     """The redacted text within Markdown prose: as a table cell, with what would be markup escaped."""
-    return _MARKUP.sub(r"\\\1", table_cell(text))
+    return _entities(_MARKUP.sub(r"\\\1", terminal_line(text)))
 
 
 def score_text(value: object) -> str:
@@ -68,6 +68,10 @@ def quoted(name: object) -> str:
 def clip(text: str, limit: int) -> str:
     """`text` cut to `limit` characters, then a space and an ellipsis; unchanged when it is short enough."""
     return text if len(text) <= limit else text[:limit].rstrip() + " \u2026"
+
+
+def _entities(text: str) -> str:
+    return html.escape(text, quote=False).replace("|", "&#124;").replace("`", "&#96;")
 
 
 def json_safe(value: Any) -> Any:

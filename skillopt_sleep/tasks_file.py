@@ -12,6 +12,7 @@ from skillopt_sleep import paths
 from skillopt_sleep.errors import UsageProblem
 from skillopt_sleep.judges.exact import comparison_of
 from skillopt_sleep.judges.validate import errors_of
+from skillopt_sleep.judges.work import WORK_OPS
 from skillopt_sleep.mining.coding import workspace_problem
 from skillopt_sleep.mining.splits import SplitMemory, assign_splits, checked_split
 from skillopt_sleep.redact import redact_secrets
@@ -134,6 +135,21 @@ def _check(tasks: list[TaskRecord], place: Path) -> list[str]:
         problem = workspace_problem(task)
         if problem and not any(problem in error for error in errors):
             errors.append(f"task {task.id}: {problem}")
+        elif task.workspace and task.reference_kind != "rule":
+            wrong, odd = _of_work(task)
+            errors += wrong
+            warnings += odd
     if errors:
         raise UsageProblem(f"{place}: " + "; ".join(errors) + ".")
     return warnings
+
+
+def _of_work(task: TaskRecord) -> tuple[list[str], list[str]]:
+    """(errors, warnings) of what stands among the conditions of a coding task that is not judged by rules."""
+    checks = task.judge.get("checks")
+    if not checks:
+        return [], []
+    wrong, _ = errors_of([(task.id, task.judge)])
+    unused = {} if wrong else dict.fromkeys(str(row["op"]) for row in checks if row["op"] not in WORK_OPS)
+    why = "only a task of reference_kind rule is judged by it"
+    return wrong, [f"task {task.id}: {op} is not used; {why}" for op in unused]

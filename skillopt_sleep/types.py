@@ -124,6 +124,7 @@ class SkillGroupReport(Record):
     n_applied_edits: int = 0
     n_rejected_edits: int = 0
     reason: str = ""
+    no_edits_reason: str = ""
 
 
 @dataclass(slots=True)

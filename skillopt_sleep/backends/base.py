@@ -6,7 +6,7 @@ A failed call raises `CallFailed`; there is no empty answer that stands for a fa
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skillopt_sleep.backends.cache import CallCache
@@ -27,7 +27,7 @@ class Backend:
     `preferences`: the person's wishes, read by `reflect`. `rejected_edits`: edits that earlier nights refused;
     `reflect` asks not to repeat them. `evidence`, `evidence_phase`: see `skillopt_sleep.evidence`. `meter` counts and
     caps the calls; `cache` keeps their answers. `has_tools`: it can prove that a tool was called. `works_in_files`: it
-    can do a task in a checkout, which `workshop` then makes.
+    can do a task in a checkout, which `workshop` then makes; `say` tells whoever watches how such a task went.
     """
 
     name = ""
@@ -39,6 +39,7 @@ class Backend:
         self.meter = meter if meter is not None else Meter()
         self.cache = cache
         self.workshop: Workshop | None = None
+        self.say: Callable[[str], None] | None = None
         self.preferences = ""
         self.rejected_edits: Sequence[EditRecord] = ()
         self.evidence: Any = None

@@ -147,5 +147,5 @@ def _forwarded(name: str) -> property:
     return property(read, write)
 
 
-for _name in ("meter", "cache", "workshop", "preferences", "rejected_edits", "evidence", "evidence_phase"):
+for _name in ("meter", "cache", "workshop", "say", "preferences", "rejected_edits", "evidence", "evidence_phase"):
     setattr(DualBackend, _name, _forwarded(_name))

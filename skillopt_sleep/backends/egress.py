@@ -7,18 +7,17 @@ answer, cleaned of secrets too, is kept on disk; the evidence tells of it.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import random
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from skillopt_sleep.backends.cache import CallCache
 from skillopt_sleep.backends.faults import ProviderFault
+from skillopt_sleep.backends.turns import FreshNumbers, Turns
 from skillopt_sleep.backends.wire import Outgoing, Reply, Spent, estimate, lost, redacted, spent
 from skillopt_sleep.budget import Meter
 from skillopt_sleep.errors import CallFailed
@@ -89,10 +88,8 @@ class Egress:
         self._sender = sender
         self._sleep = sleep
         self._lock = threading.Lock()
-        self._fresh: Counter[str] = Counter()
-        self._given_back: dict[str, list[int]] = {}
-        self._numbers: dict[str, tuple[str, int]] = {}
-        self._in_flight: dict[str, tuple[threading.Lock, int]] = {}
+        self._numbers = FreshNumbers()
+        self._turns = Turns()
         self._here = threading.local()
         self._tokens = 0
         self._estimated = False
@@ -125,7 +122,7 @@ class Egress:
         if self.preview is not None:
             raise NotSent(self._previewed(outgoing, self.preview))
         cache = self._sender.cache if self._sender.cache is not None else self._memory
-        with self._one_at_a_time(outgoing.key):
+        with self._turns.of(outgoing.key):
             kept = cache.get(outgoing.key)
             if kept is not None:
                 self.last_error = ""
@@ -157,28 +154,12 @@ class Egress:
         outgoing = replace(outgoing, seconds=seconds, sample="-".join(tags))
         if fresh:
             base = self._sender.key_of(outgoing)
-            number = self._take_number(base)
+            number = self._numbers.take(base)
             outgoing = replace(outgoing, sample="-".join([*tags, f"fresh{number}"]))
             outgoing = replace(outgoing, key=self._sender.key_of(outgoing))
-            self._numbers[outgoing.key] = base, number
+            self._numbers.given_to(outgoing.key, base, number)
             return outgoing
         return replace(outgoing, key=self._sender.key_of(outgoing))
-
-    def _take_number(self, base: str) -> int:
-        """The number of the next fresh call for a prompt: one that a failed call gave back, else a new one."""
-        with self._lock:
-            free = self._given_back.get(base)
-            if free:
-                return free.pop(free.index(min(free)))
-            self._fresh[base] += 1
-            return self._fresh[base]
-
-    def _give_back(self, outgoing: Outgoing) -> None:
-        """A fresh call failed: its number goes to the next one, as it would in a night that is resumed after it."""
-        with self._lock:
-            base, number = self._numbers.pop(outgoing.key, ("", 0))
-            if base:
-                self._given_back.setdefault(base, []).append(number)
 
     def _previewed(self, outgoing: Outgoing, preview: list[PreviewedCall]) -> PreviewedCall:
         sender = self._sender
@@ -199,7 +180,7 @@ class Egress:
         try:
             reply, used = self._attempts(outgoing)
         except CallFailed as error:
-            self._give_back(outgoing)
+            self._numbers.give_back(outgoing.key)
             self.last_error = str(error)
             self._log(outgoing, error=str(error), failure=error.kind)
             self._raise_if_out(error)
@@ -263,22 +244,6 @@ class Egress:
             return error.wait if error.wait <= LONGEST_WAIT_SECONDS else None
         backoff: float = min(self._sender.longest_backoff, 0.5 * 2 ** (attempt - 1))
         return backoff + random.uniform(0, 0.25 * backoff)
-
-    @contextlib.contextmanager
-    def _one_at_a_time(self, key: str) -> Iterator[None]:
-        """Two threads with the same call: the second waits and finds the answer of the first."""
-        with self._lock:
-            lock, users = self._in_flight.get(key, (threading.Lock(), 0))
-            self._in_flight[key] = (lock, users + 1)
-        try:
-            with lock:
-                yield
-        finally:
-            with self._lock:
-                lock, users = self._in_flight[key]
-                self._in_flight[key] = (lock, users - 1)
-                if users == 1:
-                    del self._in_flight[key]
 
     def _log(self, outgoing: Outgoing, **data: Any) -> None:
         log = self._sender.evidence

@@ -8,15 +8,17 @@ from typing import Any
 
 from skillopt_sleep.backends.base import Pairs
 from skillopt_sleep.judges.checks import label_of
+from skillopt_sleep.judges.work import answer_in_short
 from skillopt_sleep.prompts import render
 from skillopt_sleep.show import clip
-from skillopt_sleep.types import EditRecord, TaskRecord
+from skillopt_sleep.types import EditRecord, ReplayResult, TaskRecord
 from skillopt_sleep.vendored.errors import ReplyError
 from skillopt_sleep.vendored.utils.json_reply import read_reply
 
 MAX_TOKENS = 1024
 _FAILURES = 8
 _CUT = 160
+_CUT_OF_WORK = 320
 _SYSTEM_CUT = 900
 _REJECTED = 12
 _OPS = ("add", "delete", "replace")
@@ -31,6 +33,11 @@ _MEANINGS = {
     "regex": "the answer matches the pattern {arg}",
     "no_refusal": "the answer does the work and does not decline",
     "tool_called": "the tool {arg} is really called",
+    "command": "the command {arg} succeeds after the changes",
+    "file_changed": "a file that matches {arg} is changed, added or removed",
+    "file_unchanged": "no file that matches {arg} is changed, added or removed",
+    "diff_contains": "an added line contains {arg}",
+    "diff_not_contains": "no added line contains {arg}",
 }
 
 _INVARIANTS = (
@@ -147,12 +154,18 @@ def _meaning(check: dict[str, Any]) -> str:
 
 def _listed(failures: Pairs) -> str:
     blocks = (
-        f"{number}. Task: {_line(task.intent)}\n   Answer: {_line(result.response)}\n"
-        f"   Why it failed: {_line(result.fail_reason or result.judge_rationale)}"
+        f"{number}. Task: {_line(task.intent)}\n"
+        f"   Answer: {answer_in_short(result.response, result.work, limit=_CUT)}\n"
+        f"   Why it failed: {_why(result)}"
         for number, (task, result) in enumerate(failures[:_FAILURES], start=1)
     )
     return "\n".join(blocks)
 
 
-def _line(text: str) -> str:
-    return clip(" ".join(text.split()), _CUT)
+def _why(result: ReplayResult) -> str:
+    """Why it failed, longer for work: it tells how the output of a command ends."""
+    return _line(result.fail_reason or result.judge_rationale, _CUT_OF_WORK if result.work else _CUT)
+
+
+def _line(text: str, limit: int = _CUT) -> str:
+    return clip(" ".join(text.split()), limit)

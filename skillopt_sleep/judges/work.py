@@ -21,6 +21,7 @@ ANY_FILE = "**"
 
 _NOTE_CHARS = 240
 _DIFF_CHARS = 12_000
+_SHORT_MESSAGE, _SHORT_DIFF = 160, 440
 _MAX_ARG = 2000
 
 
@@ -53,7 +54,7 @@ def outcome_of(check: Mapping[str, Any], work: Mapping[str, Any] | None) -> tupl
     rows = work.get("checks") if work else None
     for row in rows if isinstance(rows, (list, tuple)) else ():
         if isinstance(row, Mapping) and (row.get("op"), row.get("arg")) == (check.get("op"), check.get("arg")):
-            return row.get("passed") is True, clip(" ".join(str(row.get("note") or "").split()), _NOTE_CHARS)
+            return row.get("passed") is True, _end_of(" ".join(str(row.get("note") or "").split()))
     return None
 
 
@@ -66,6 +67,26 @@ def shown_answer(message: str, work: Mapping[str, Any] | None) -> str:
         return f"{message.rstrip()}\n\nNo file was changed.\n"
     fence = "`" * max(3, 1 + _longest_run(diff))
     return f"{message.rstrip()}\n\nThe changes:\n\n{fence}diff\n{diff.rstrip()}\n{fence}\n"
+
+
+def answer_in_short(response: str, work: Mapping[str, Any] | None, *, limit: int) -> str:
+    """An answer as a record shows it: `limit` characters on one line.
+
+    Of work in a checkout it is how the message begins, and below, line by line, how the diff begins.
+    """
+    if not work:
+        return clip(" ".join(response.split()), limit)
+    message = clip(" ".join(response.removesuffix(shown_answer("", work)).split()), _SHORT_MESSAGE)
+    lines = (line for line in str(work.get("diff") or "").splitlines() if not line.startswith("index "))
+    diff = clip("\n".join(lines).strip(), _SHORT_DIFF)
+    if not diff:
+        return f"{message}\n   No file was changed."
+    return f"{message}\n   The changes begin:\n" + "\n".join(f"     {line}" for line in diff.split("\n"))
+
+
+def _end_of(note: str) -> str:
+    """The end of what a command said, where its verdict stands."""
+    return note if len(note) <= _NOTE_CHARS else "\u2026 " + note[-_NOTE_CHARS:].lstrip()
 
 
 def _longest_run(text: str) -> int:

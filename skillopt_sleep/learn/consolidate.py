@@ -85,12 +85,15 @@ def consolidate(  # noqa: PLR0913 - the published signature
     """
     gated = str(gate_mode).strip().lower() not in GATE_OFF
     settings = GateSettings(gate_metric, gate_mixed_weight, gate_no_regression, gate_min_val, gated, gate_prune)
-    settings.score(0.0, 0.0)
-    check_document(skill, name="the skill")
-    check_document(memory, name="the project's memory")
     may_change = (evolve_skill, evolve_memory)
     options = Options(edit_budget, rollouts_k, *may_change, night, workers, slow_history, only_if_decidable)
-    learner = Learner(backend, tasks, Documents(skill, memory), settings, options)
+    return _learned(Learner(backend, tasks, Documents(skill, memory), settings, options), trace)
+
+
+def _learned(learner: Learner, trace: LearnTrace | None) -> ConsolidationResult:
+    learner.settings.score(0.0, 0.0)  # an unknown metric is found out before any call
+    check_document(learner.start.skill, name="the skill")
+    check_document(learner.start.memory, name="the project's memory")
     result = learner.learn()
     if trace is not None:
         trace.train_pairs, trace.slow = learner.first_train.pairs, learner.slow

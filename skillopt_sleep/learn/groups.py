@@ -123,6 +123,7 @@ def _report(one: GroupConsolidation) -> SkillGroupReport:
         row.candidate_score = one.result.candidate_score
         row.n_applied_edits = len(one.result.applied_edits)
         row.n_rejected_edits = len(one.result.rejected_edits)
+        row.no_edits_reason = one.result.no_edits_reason
     return row
 
 

@@ -143,7 +143,8 @@ def _why_undecided(ending: Ending) -> str:
         if ending.parts.leaked:
             return "no training task stands apart from the validation tasks, so nothing was tried"
         count, least = len(ending.parts.val), ending.settings.min_val
-        return f"{count} validation tasks are fewer than gate_min_val ({least}), so nothing was tried"
+        counted = "1 validation task is" if count == 1 else f"{count} validation tasks are"
+        return f"{counted} fewer than gate_min_val ({least}), so nothing was tried"
     return ending.bench.ledger.decisions[-1].reason if ending.bench.ledger.decisions else ""
 
 

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from skillopt_sleep.judges import conditions_of
 from skillopt_sleep.mining.identity import group_keys
 from skillopt_sleep.mining.splits import hash_number
 from skillopt_sleep.types import TaskRecord
@@ -176,7 +177,9 @@ class Holdout:
 
 
 def can_be_judged(task: TaskRecord) -> bool:
-    """Whether a task carries something to judge an answer by: a reference, a rubric or checks."""
+    """Whether a task carries something to judge an answer by: a reference, a rubric, checks, or conditions on work."""
+    if task.workspace and conditions_of(task.judge):
+        return True
     if task.reference_kind == "rule":
         return bool(task.judge.get("checks"))
     return task.reference_kind != "none" and bool(task.reference.strip())

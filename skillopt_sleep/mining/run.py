@@ -39,27 +39,36 @@ def mine(  # noqa: PLR0913 - the published signature
     Raises UsageProblem for impossible fractions (before any call), CallFailed of a fatal kind, BudgetSpent and
     PendingCalls.
     """
-    split_fractions(val_fraction, test_fraction, holdout_fraction)
-    said: list[str] = notes if notes is not None else []
-    tasks = _by_model(llm_miner, digests, said) if llm_miner is not None else []
-    if not tasks:
-        tasks = heuristic_mine(digests, max_tasks=candidate_limit or max_tasks)
+    fractions = split_fractions(val_fraction, test_fraction, holdout_fraction)
+    tasks = _candidates(digests, llm_miner, candidate_limit or max_tasks, notes if notes is not None else [])
     if found is not None:
         found += tasks
     tasks = dedup_tasks(tasks)
     if target_skill_text.strip():
         tasks = filter_tasks_for_target(tasks, target_skill_text, target_skill_path)
-    tasks = assign_splits(
-        tasks[:max_tasks],
-        val_fraction=val_fraction,
-        test_fraction=test_fraction,
-        holdout_fraction=holdout_fraction,
-        seed=seed,
-        assigned=memory.assigned if memory is not None else None,
-        known=memory.known if memory is not None else (),
-    )
-    if memory is not None:
-        memory.remember(tasks)
+    return _split(tasks[:max_tasks], fractions, seed, memory)
+
+
+def _candidates(
+    digests: Sequence[SessionDigest],
+    miner: Callable[[Sequence[SessionDigest]], list[TaskRecord]] | None,
+    limit: int,
+    notes: list[str],
+) -> list[TaskRecord]:
+    """What the model finds, or else the sessions' own requests."""
+    tasks: list[TaskRecord] = _by_model(miner, digests, notes) if miner is not None else []
+    return tasks or heuristic_mine(digests, max_tasks=limit)
+
+
+def _split(
+    tasks: list[TaskRecord], fractions: tuple[float, float], seed: int, memory: SplitMemory | None
+) -> list[TaskRecord]:
+    val, test = fractions
+    if memory is None:
+        return assign_splits(tasks, val_fraction=val, test_fraction=test, seed=seed)
+    assigned, known = memory.assigned, memory.known
+    tasks = assign_splits(tasks, val_fraction=val, test_fraction=test, seed=seed, assigned=assigned, known=known)
+    memory.remember(tasks)
     return tasks
 
 

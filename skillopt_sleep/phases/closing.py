@@ -11,7 +11,7 @@ from skillopt_sleep import paths
 from skillopt_sleep.learn import refused_edits, skill_group_reports, slow_note
 from skillopt_sleep.phases.coding import modes_of
 from skillopt_sleep.phases.context import LiveDocument, Night
-from skillopt_sleep.phases.holdout import holdout_record
+from skillopt_sleep.phases.holdout import holdout_record, practised
 from skillopt_sleep.phases.learning import SLOW_NOTE
 from skillopt_sleep.redact import redact_secrets
 from skillopt_sleep.report import render_report
@@ -20,6 +20,7 @@ from skillopt_sleep.types import ConsolidationResult, TaskRecord
 
 _RAW_HEAD = 1200
 _UNDECIDED = ("inconclusive", "reject_unverified")
+_FAILED = ("too_many_errors", "reflect_failed")
 
 
 def decide(night: Night) -> dict[str, Any]:
@@ -32,6 +33,9 @@ def decide(night: Night) -> dict[str, Any]:
         f"Skill {terminal_line(one.skill_name)}: {one.reason}" for one in night.groups if one.status != "consolidated"
     ]
     report.tokens_used, report.usage = _usage(night)
+    if report.usage.get("tasks_in_checkouts") and not night.stopped:
+        done, told = report.usage["tasks_in_checkouts"], report.usage["tasks_in_text"]
+        report.notes.append(f"Tasks done in a checkout: {done}; answered in text: {told}.")
     report.ended_at = night.clock().isoformat(timespec="seconds")
     report.status = report.status or _status(night)
     if night.seed is None and report.status == "inconclusive" and not _worked(night):
@@ -58,24 +62,33 @@ def _usage(night: Night) -> tuple[int, dict[str, Any]]:
     meter = getattr(night.backend, "meter", None)
     usage = meter.to_dict() if meter is not None else {}
     usage["estimated"] = bool(getattr(night.backend, "tokens_estimated", False))
-    usage.update(modes_of(night))
+    usage.update(modes_of(night, practised(night)))
     tokens = getattr(night.backend, "tokens_used", None)
     return max(int(usage.get("tokens", 0)), int(tokens()) if callable(tokens) else 0), usage
 
 
 def _status(night: Night) -> str:
-    """One word for how the night went: stopped by a limit, without tasks, with too many failures, undecided, done."""
+    """One word for how the night went: stopped by a limit, without tasks, with too many failures, undecided, done.
+
+    Undecided is a night in which nothing was decided, neither for the managed skill nor for any named one.
+    """
     if night.stopped:
         return "budget_spent"
     if not night.tasks:
         return "no_tasks"
-    result = night.result
-    reason = result.no_edits_reason if result is not None else ""
-    if reason in ("too_many_errors", "reflect_failed"):
+    own = night.result
+    if own is not None and own.no_edits_reason in _FAILED:
         return "degraded"
     if any(row.get("verdict") == "inconclusive" and row.get("n_errors") for row in night.report.gate_trials):
         return "degraded"
-    return "inconclusive" if night.report.gate_action in _UNDECIDED else "completed"
+    results = [one for one in (own, *(group.result for group in night.groups)) if one is not None]
+    if not results or any(map(_decided, results)):
+        return "completed"
+    return "degraded" if any(one.no_edits_reason in _FAILED for one in results) else "inconclusive"
+
+
+def _decided(result: ConsolidationResult) -> bool:
+    return result.gate_action not in _UNDECIDED and result.no_edits_reason not in _FAILED
 
 
 def _record(night: Night) -> dict[str, Any]:

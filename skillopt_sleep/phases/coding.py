@@ -6,6 +6,7 @@ A night in replay mode `worktree` opens a workshop before anything is spent, and
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from skillopt_sleep.config import SleepConfig
 from skillopt_sleep.errors import UsageProblem
 from skillopt_sleep.judges import conditions_of
 from skillopt_sleep.judges.work import condition_problem
+from skillopt_sleep.mining import SplitMemory
 from skillopt_sleep.mining.coding import attach_workspaces, refresh_workspaces, workspace_problem
 from skillopt_sleep.phases.context import Night, within
 from skillopt_sleep.types import SessionDigest, TaskRecord
@@ -55,7 +57,7 @@ def close_workshop(night: Night) -> None:
     """Take the workshop from the backend and remove everything it has made."""
     workshop, night.workshop = night.workshop, None
     if workshop is not None:
-        night.backend.workshop = None
+        night.backend.workshop = night.backend.say = None
         workshop.close()
 
 
@@ -73,13 +75,15 @@ def preflight(workshop: Any, config: SleepConfig, seed: Iterable[TaskRecord] | N
     them. Raises UsageProblem for one that cannot be started or does not end in time; one that only fails is fine.
     """
     commands = commands_of(config)
-    commits: dict[str, str] = dict.fromkeys(commands, workshop.resolve("HEAD") if commands else "")
+    if commands:
+        workshop.preflight(workshop.resolve("HEAD"), commands)
+    tried = set(commands)
     for task in seed or ():
         if task.workspace:
-            rows = (row for row in conditions_of(task.judge) if row["op"] == "command")
-            commits.update({row["arg"]: task.workspace["commit"] for row in rows if row["arg"] not in commits})
-    for commit in dict.fromkeys(commits.values()):
-        workshop.preflight(commit, [command for command, where in commits.items() if where == commit])
+            rows = [str(row["arg"]) for row in conditions_of(task.judge) if row["op"] == "command"]
+            own = [command for command in rows if command not in tried]
+            tried.update(own)
+            workshop.preflight(task.workspace["commit"], own, source=f"Task {task.id}")
 
 
 def place_tasks(night: Night) -> None:
@@ -87,16 +91,41 @@ def place_tasks(night: Night) -> None:
     night.tasks = _refreshed(night, night.tasks)
     if night.workshop is not None:
         night.tasks = _attached(night.config, night.tasks, night.digests, night.workshop)
+        if night.tasks and not any(task.workspace for task in night.tasks):
+            night.note(
+                "None of tonight's tasks is done in a checkout: none comes from a session that changed files of "
+                f"{night.workshop.repository} and began after its first commit."
+            )
 
 
 def placed_tasks(config: SleepConfig, tasks: list[TaskRecord], digests: Sequence[SessionDigest]) -> list[TaskRecord]:
     """Tasks that were found outside of a night, as a night places them. Raises UsageProblem."""
+    with workshop_of(config) as workshop:
+        return _attached(config, tasks, digests, workshop) if workshop is not None else tasks
+
+
+def workshop_of(config: SleepConfig) -> AbstractContextManager[Any]:
+    """A workshop outside of a night, until the context ends; None in replay mode `mock`. Raises UsageProblem."""
     if not wants_checkouts(config):
-        return tasks
+        return nullcontext()
     from skillopt_sleep.worktrees import open_workshop
 
-    with open_workshop(config) as workshop:
-        return _attached(config, tasks, digests, workshop)
+    return open_workshop(config)
+
+
+def known_tonight(night: Night) -> tuple[list[TaskRecord], set[str]]:
+    """(the project's archived tasks as tonight does them, the ids of those whose commit is gone)."""
+    known = SplitMemory(night.state, night.project).known
+    fresh, _ = refresh_workspaces(known, night.workshop, _commands(night))
+    gone = {old.id for old, new in zip(known, fresh, strict=True) if old.workspace and not new.workspace}
+    return fresh, gone
+
+
+def tell_gone(night: Night, count: int) -> None:
+    """Say how many coding tasks have lost the commit that they start from."""
+    if count and night.workshop is not None:
+        tell = "1 task is" if count == 1 else f"{count} tasks are"
+        night.note(f"{tell} answered in text, because the commit to start from is not in this repository (any more).")
 
 
 def placed_history(night: Night, rows: Sequence[Row]) -> list[Row]:
@@ -107,21 +136,22 @@ def placed_history(night: Night, rows: Sequence[Row]) -> list[Row]:
     return [changed.get(number, row) for number, row in enumerate(rows)]
 
 
-def modes_of(night: Night) -> dict[str, int]:
-    """How many of tonight's tasks are done in checkouts and how many in text; {} on a night without a workshop."""
+def modes_of(night: Night, tasks: Sequence[TaskRecord]) -> dict[str, int]:
+    """How many of the tasks are done in checkouts and how many in text; {} on a night without a workshop."""
     if night.workshop is None:
         return {}
-    done = sum(bool(task.workspace) for task in night.tasks)
-    return {"tasks_in_checkouts": done, "tasks_in_text": len(night.tasks) - done}
+    done = sum(bool(task.workspace) for task in tasks)
+    return {"tasks_in_checkouts": done, "tasks_in_text": len(tasks) - done}
 
 
 def _refreshed(night: Night, tasks: Sequence[TaskRecord]) -> list[TaskRecord]:
-    commands = commands_of(night.config) if night.workshop is not None else []
-    fresh, lost = refresh_workspaces(tasks, night.workshop, commands)
-    if lost and night.workshop is not None:
-        tell = "1 task is" if lost == 1 else f"{lost} tasks are"
-        night.note(f"{tell} answered in text, because the commit to start from is not in this repository (any more).")
+    fresh, lost = refresh_workspaces(tasks, night.workshop, _commands(night))
+    tell_gone(night, lost)
     return fresh
+
+
+def _commands(night: Night) -> list[str]:
+    return commands_of(night.config) if night.workshop is not None else []
 
 
 def _attached(
@@ -154,4 +184,7 @@ def _placed(workshop: Any, task: TaskRecord) -> TaskRecord:
         commit = workshop.resolve(task.workspace["commit"])
     except UsageProblem as error:
         raise UsageProblem(f"Task {task.id}: {error}") from None
-    return replace(task, workspace={"commit": commit, "folder": task.workspace.get("folder", "")})
+    folder = task.workspace.get("folder", "")
+    if not workshop.has_folder(commit, folder):
+        raise UsageProblem(f"Task {task.id}: commit {commit[:12]} has no folder {folder!r} (workspace.folder).")
+    return replace(task, workspace={"commit": commit, "folder": folder})

@@ -14,10 +14,10 @@ from skillopt_sleep.backends import CallCache
 from skillopt_sleep.errors import SleepError, StagingError
 from skillopt_sleep.evidence import EvidenceLog
 from skillopt_sleep.harvest import Receipt, commit
-from skillopt_sleep.learn.results import TOO_FEW
 from skillopt_sleep.mining import SplitMemory
 from skillopt_sleep.phases.context import Night, handoff_in, parts_of
 from skillopt_sleep.phases.journal import Journal
+from skillopt_sleep.report import UNMEASURED
 from skillopt_sleep.staging import disk, manifest
 from skillopt_sleep.types import CycleOutcome, SkillProposal, SleepReport, TaskRecord
 
@@ -207,7 +207,7 @@ def history_row(report: SleepReport, journal: Journal) -> dict[str, Any]:
         "gate_action": report.gate_action,
         "began": journal.began,
     }
-    if report.no_edits_reason == TOO_FEW:
+    if report.no_edits_reason in UNMEASURED:
         row.update(baseline=None, candidate=None)
     if report.status == "no_tasks":
         row = {key: row[key] for key in ("night", "accepted", "n_tasks", "project", "status", "began")}

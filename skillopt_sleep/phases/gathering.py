@@ -14,7 +14,7 @@ from skillopt_sleep.harvest import Receipt, harvest, hold_window
 from skillopt_sleep.mining import SplitMemory, make_llm_miner, mine
 from skillopt_sleep.phases.coding import place_tasks
 from skillopt_sleep.phases.context import Night, mocked
-from skillopt_sleep.phases.holdout import arrange_holdout, tell_holdout
+from skillopt_sleep.phases.holdout import arrange_holdout, practised, tell_holdout
 from skillopt_sleep.show import terminal_line
 from skillopt_sleep.types import SessionDigest, TaskRecord
 
@@ -60,7 +60,7 @@ def find_tasks(night: Night) -> None:
             receipt = json.dumps(night.receipt.to_dict()) if night.receipt is not None else ""
             holdout = json.dumps({"moved": night.moved, "helpers": night.helpers})
             night.pins.pin_tasks(night.tasks, receipt=receipt, n_sessions=night.report.n_sessions, holdout=holdout)
-    night.report.n_replayed = len(night.tasks)
+    night.report.n_replayed = len(practised(night))
     night.report.n_tasks = len(night.tasks) - len(night.helpers)
     for task in night.tasks:
         _log_task(night, task)

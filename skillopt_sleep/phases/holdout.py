@@ -11,18 +11,18 @@ from skillopt_sleep.learn.partition import partition
 from skillopt_sleep.mining import (
     Holdout,
     HoldoutRecord,
-    SplitMemory,
     can_be_judged,
     normalize_legacy_split,
     session_skill_hint,
 )
-from skillopt_sleep.phases.coding import placed_history
+from skillopt_sleep.phases.coding import known_tonight, tell_gone
 from skillopt_sleep.phases.context import Night
 from skillopt_sleep.show import terminal_line
 from skillopt_sleep.types import TaskRecord
 
 _HELP = "More sessions help, a longer lookback_hours, or a lower gate_min_val."
 _HELP_FILE = "More tasks in the file help, or a lower gate_min_val."
+_HELP_TRAINING, _HELP_TRAINING_FILE = "More sessions help.", "Tasks with the split `train` help."
 
 
 def by_skill(night: Night, tasks: Sequence[TaskRecord]) -> dict[str, Sequence[TaskRecord]]:
@@ -40,12 +40,13 @@ def arrange_holdout(night: Night) -> None:
     """
     if not night.config.gate_on or (night.seed is not None and not night.assigned):
         return
+    known, gone = known_tonight(night)
     if night.config.get("holdout_recall"):
-        found = [task.to_dict() for task in _holdout(night).helpers()]
-        helping = [TaskRecord.from_dict(row) for row in placed_history(night, found)]
+        helping = _holdout(night, known).helpers()
         night.helpers = [task.id for task in helping]
         night.tasks = [*night.tasks, *helping]
-    night.moved = _holdout(night).exchange()
+        tell_gone(night, len(gone.intersection(night.helpers)))
+    night.moved = _holdout(night, known).exchange()
     for task in night.tasks:
         if task.origin != "dream":
             task.split = night.moved.get(task.id, task.split)
@@ -53,6 +54,14 @@ def arrange_holdout(night: Night) -> None:
 
 def tell_holdout(night: Night) -> None:
     """Say who changed places, who helps, and where the validation tasks are too few to decide by."""
+    tell_changes(night)
+    if night.moved or night.helpers:
+        night.record("mine", "holdout", moved=night.moved, helpers=night.helpers)
+    _warn(night)
+
+
+def tell_changes(night: Night) -> None:
+    """Say who changed places and who helps."""
     splits = {task.id: task.split for task in night.tasks if task.origin != "dream"}
     moved = sum(split == "train" for name, split in night.moved.items() if name in splits)
     helping = sum(splits.get(name) == "val" for name in night.helpers)
@@ -63,9 +72,6 @@ def tell_holdout(night: Night) -> None:
         night.note(f"{_count(moved)} changed places with {partner}, after {nights} {noun} of deciding.")
     if helping:
         night.note(f"{_count(helping)} of earlier nights {'help' if helping > 1 else 'helps'} to decide.")
-    if night.moved or night.helpers:
-        night.record("mine", "holdout", moved=night.moved, helpers=night.helpers)
-    _warn(night)
 
 
 def stops(night: Night) -> bool:
@@ -81,10 +87,10 @@ def undecidable(night: Night) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, tasks in by_skill(night, night.tasks).items():
         n_val = len(_val_ids(tasks))
-        if tasks and n_val < least:
-            found[name] = f"{_count(n_val)} cannot decide (gate_min_val is {least})"
-        elif tasks and partition(tasks).leaked:
+        if n_val and partition(tasks).leaked:
             found[name] = "there is no training task apart from the validation tasks"
+        elif tasks and n_val < least:
+            found[name] = f"{_count(n_val)} cannot decide (gate_min_val is {least})"
     return found
 
 
@@ -101,7 +107,7 @@ def helpers_at_most(night: Night) -> int:
     config = night.config
     if not config.gate_on or not config.get("holdout_recall"):
         return 0
-    known = SplitMemory(night.state, night.project).known
+    known, _ = known_tonight(night)
     available = sum(task.split == "val" and can_be_judged(task) for task in known)
     parts = 1 + len({session_skill_hint(digest) for digest in night.digests} - {""}) if config.fanout else 1
     return min(available, parts * int(config.get("gate_min_val")))
@@ -123,7 +129,8 @@ def _warn(night: Night) -> None:
     for name, why in undecidable(night).items():
         place = "As it looks now, " if night.practise_anyway else ""
         skill = f" for the skill {name}" if name else ""
-        text = f"{place}{why}{skill}, so {then}. {_HELP if night.seed is None else _HELP_FILE}"
+        few = (_HELP, _HELP_FILE) if "gate_min_val" in why else (_HELP_TRAINING, _HELP_TRAINING_FILE)
+        text = f"{place}{why}{skill}, so {then}. {few[night.seed is not None]}"
         text = text[:1].upper() + text[1:]
         night.report.notes.append(text)
         sys.stderr.write(f"[sleep] {terminal_line(text)}\n")
@@ -139,13 +146,13 @@ def _decided(night: Night) -> set[str]:
     return _val_ids(night.tasks) & {str(delta["task_id"]) for delta in compared}
 
 
-def _holdout(night: Night) -> Holdout:
+def _holdout(night: Night, known: Sequence[TaskRecord]) -> Holdout:
     config = night.config
     kept = night.state.holdout(night.project)
     nights = config.get("holdout_nights")
     return Holdout(
         by_skill(night, night.tasks),
-        by_skill(night, SplitMemory(night.state, night.project).known),
+        by_skill(night, known),
         HoldoutRecord(kept["decided"], kept["moved"], frozenset(kept["written"])),
         nights=None if nights is None else int(nights),
         least=int(config.get("gate_min_val")),

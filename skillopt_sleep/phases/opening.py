@@ -61,33 +61,13 @@ def open_night(
     Whoever opens a night closes its workshop, with `close_workshop`. Raises StateBroken, StagingError, UsageProblem or
     CallFailed (setup, auth) with what has to be mended.
     """
-    state = SleepState.load(config.state_path)
-    given = [TaskRecord.from_dict(task.to_dict()) for task in seed] if seed is not None else None
-    notes: list[str] = [*config.notices, *state.notices, *filter(None, [override_problem()])]
-    finished = _decided(config, dry_run=dry_run)
-    skill, memory, evolve = _documents(config, notes, finished)
-    model = backend if backend is not None else backend_for_config(config, checked=finished is None)
+    night = _new_night(config, backend, clock, dry_run=dry_run)
+    night.seed = [TaskRecord.from_dict(task.to_dict()) for task in seed] if seed is not None else None
+    model, finished = night.backend, night.journal
     key = str(getattr(model, "model_key", "") or f"{getattr(model, 'name', '')}::{getattr(model, 'model', '')}")
-    _prepare(model, config, state, key)
-    marks = marks_of(config, key, given)
-    night = Night(
-        config=config,
-        state=state,
-        backend=model,
-        clock=clock,
-        report=SleepReport(0, str(config.project), notes=notes),
-        skill=skill,
-        memory=memory,
-        start=scaffolded(config, skill),
-        dry_run=dry_run,
-        seed=given,
-        journal=finished,
-        pins=pins_of(config, model, dry_run=dry_run),
-        evolve_skill=evolve["skill"],
-        evolve_memory=evolve["memory"],
-        outdated=finished is not None and bool(differing(finished.marks, marks)),
-    )
-    night.report.gate_no_regression = bool(config.get("gate_no_regression"))
+    _prepare(model, config, night.state, key)
+    marks = marks_of(config, key, night.seed)
+    night.outdated = finished is not None and bool(differing(finished.marks, marks))
     try:
         _begin(night, marks, preview=preview)
         _give_cache(model, config)
@@ -96,6 +76,32 @@ def open_night(
         close_workshop(night)
         raise
     return night
+
+
+def _new_night(config: SleepConfig, backend: Any, clock: Clock, *, dry_run: bool) -> Night:
+    """A night with its documents and its models; one that is decided already comes with its journal."""
+    state = SleepState.load(config.state_path)
+    notes: list[str] = [*config.notices, *state.notices, *filter(None, [override_problem()])]
+    finished = _decided(config, dry_run=dry_run)
+    skill, memory, evolve = _documents(config, notes, finished)
+    model = backend if backend is not None else backend_for_config(config, checked=finished is None)
+    report = SleepReport(0, str(config.project), notes=notes)
+    report.gate_no_regression = bool(config.get("gate_no_regression"))
+    return Night(
+        config=config,
+        state=state,
+        backend=model,
+        clock=clock,
+        report=report,
+        skill=skill,
+        memory=memory,
+        start=scaffolded(config, skill),
+        dry_run=dry_run,
+        journal=finished,
+        pins=pins_of(config, model, dry_run=dry_run),
+        evolve_skill=evolve["skill"],
+        evolve_memory=evolve["memory"],
+    )
 
 
 def _begin(night: Night, marks: dict[str, str], *, preview: bool) -> None:
@@ -114,7 +120,7 @@ def _begin(night: Night, marks: dict[str, str], *, preview: bool) -> None:
             number = next_number(config.state_dir, state.night)
             night.journal = begin_journal(config, number, began.timestamp(), marks)
         if night.workshop is not None:
-            night.backend.workshop = night.workshop
+            night.backend.workshop, night.backend.say = night.workshop, night.say
     journal = night.journal
     night.report.night = journal.night if journal is not None else next_number(config.state_dir, state.night)
     at = datetime.fromtimestamp(journal.began, timezone.utc) if journal is not None else began

@@ -10,13 +10,14 @@ from skillopt_sleep.backends import PreviewedCall, backend_for_config
 from skillopt_sleep.config import SleepConfig
 from skillopt_sleep.errors import CallFailed
 from skillopt_sleep.mining import normalize_legacy_split
-from skillopt_sleep.phases.coding import close_workshop
-from skillopt_sleep.phases.context import Night
+from skillopt_sleep.phases.coding import close_workshop, place_tasks, workshop_of
+from skillopt_sleep.phases.context import LiveDocument, Night
 from skillopt_sleep.phases.gathering import asks_miner, find_tasks, gather_sessions
-from skillopt_sleep.phases.holdout import helpers_at_most, practised
+from skillopt_sleep.phases.holdout import arrange_holdout, helpers_at_most, practised, tell_changes
 from skillopt_sleep.phases.learning import learn, learn_named_skills
 from skillopt_sleep.phases.opening import open_night, utc_now
-from skillopt_sleep.types import TaskRecord
+from skillopt_sleep.state import SleepState
+from skillopt_sleep.types import SessionDigest, SleepReport, TaskRecord
 
 _TASKS_A_SESSION = 3
 _JUDGED_HERE = ("exact", "rule")
@@ -115,6 +116,25 @@ def plan_night(
     )
 
 
+def tasks_tonight(
+    config: SleepConfig, state: SleepState, tasks: Sequence[TaskRecord], digests: Sequence[SessionDigest]
+) -> tuple[list[TaskRecord], list[str]]:
+    """(tasks that were found outside of a night, on the sides that they have tonight, what the night says to that).
+
+    Earlier tasks that would help to decide are told of, and are not among the tasks.
+    """
+    none = LiveDocument("", "", "", "")
+    report = SleepReport(0, str(config.project))
+    night = Night(config.replace(progress=False), state, None, utc_now, report, none, none, "")
+    night.evolve_skill = bool(config.get("evolve_skill"))
+    night.tasks, night.digests = list(tasks), list(digests)
+    with workshop_of(config) as night.workshop:
+        place_tasks(night)
+        arrange_holdout(night)
+    tell_changes(night)
+    return [task for task in night.tasks if task.id not in night.helpers], report.notes
+
+
 def _go_through(night: Night, *, only_mining: bool) -> None:
     """All phases that ask a model anything, up to the first call of each."""
     night.pins = None
@@ -134,6 +154,8 @@ def _about_checkouts(night: Night) -> list[str]:
     if night.workshop is None:
         return []
     done = sum(bool(task.workspace) for task in night.tasks)
+    if not done:
+        return []
     target = getattr(night.backend, "target", night.backend)
     return [
         f"{done} of {len(night.tasks)} tasks are done by an agent in a fresh checkout of {night.workshop.repository}. "

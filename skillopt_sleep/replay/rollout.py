@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from skillopt_sleep.backends.reflecting import output_guard, read_edits
+from skillopt_sleep.judges.work import answer_in_short
 from skillopt_sleep.prompts import NONE, fence
 from skillopt_sleep.replay.asking import ask
 from skillopt_sleep.replay.reward import metric_score
@@ -119,8 +120,8 @@ def _listed(number: int, contrast: Contrast) -> str:
     best, worst = contrast.best, contrast.worst
     lines = [
         f"{number}. Task: {_line(contrast.task.intent, _INTENT)}",
-        f"   Good ({contrast.scores[0]:.2f}): {_line(best.response, _RESPONSE)}",
-        f"   Bad ({contrast.scores[1]:.2f}): {_line(worst.response, _RESPONSE)}",
+        f"   Good ({contrast.scores[0]:.2f}): {answer_in_short(best.response, best.work, limit=_RESPONSE)}",
+        f"   Bad ({contrast.scores[1]:.2f}): {answer_in_short(worst.response, worst.work, limit=_RESPONSE)}",
     ]
     if worst.fail_reason:
         lines.append(f"   Why it failed: {_line(worst.fail_reason, _REASON)}")

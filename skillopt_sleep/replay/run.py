@@ -74,6 +74,7 @@ def replay_one(
     used = _count(backend) - before if counted else 0
     result.tokens = used if used > 0 else _estimate(skill, memory, task.intent, result.response)
     _log(backend, task, result, sample_id)
+    _tell(backend, task, result)
     return result
 
 
@@ -112,6 +113,22 @@ def replay_samples(
         return replay_one(backend, task, skill, memory, number, fresh=fresh, counted=counted)
 
     return run_all(one, samples, workers=count)
+
+
+def _tell(backend: Any, task: TaskRecord, result: ReplayResult) -> None:
+    """Say to whoever watches how a task in a checkout went: such a one takes minutes."""
+    say = getattr(backend, "say", None)
+    if say is None or not task.workspace:
+        return
+    files, checks = result.work.get("files", ()), result.work.get("checks", ())
+    held = sum(bool(check["passed"]) for check in checks)
+    how = (
+        f"{len(files)} file{'' if len(files) == 1 else 's'} changed, {held} of {len(checks)} conditions hold"
+        if result.work
+        else "no work"
+    )
+    said = f"; no score: {result.error}" if result.error else ""
+    say(f"{task.id} in a checkout, {result.latency_ms / 1000:.0f} s: {how}{said}")
 
 
 def _attempt(backend: Any, task: TaskRecord, skill: str, memory: str, sample_id: int, *, fresh: bool) -> _Attempt:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from skillopt_sleep.config import WORKERS_VARIABLE
 from skillopt_sleep.config_check import check
-from skillopt_sleep.errors import PendingCalls
+from skillopt_sleep.errors import BudgetSpent, PendingCalls
 from skillopt_sleep.vendored.utils.parallel import map_ordered
 
 T = TypeVar("T")
@@ -28,7 +28,8 @@ def run_all(fn: Callable[[T], R], items: Sequence[T], *, workers: int) -> list[R
     """The results of `fn` in the order of `items`.
 
     A call that waits for an answer does not keep the others from being made: PendingCalls with all of them is raised
-    at the end. Any other error starts no further item and is raised as it is.
+    at the end. Any other error starts no further item and is raised as it is; a spent budget only when the calls that
+    were being made have ended, because they are paid for.
     """
     waiting = _Waiting()
     if workers == 1 or len(items) <= 1:
@@ -40,19 +41,26 @@ def run_all(fn: Callable[[T], R], items: Sequence[T], *, workers: int) -> list[R
 
 
 class _Waiting:
-    """Collects the calls that have no answer yet."""
+    """Collects the calls that have no answer yet, and what ended the budget."""
 
     def __init__(self) -> None:
         self._found: list[PendingCalls] = []
+        self._spent: BudgetSpent | None = None
 
     def guard(self, fn: Callable[[T], R], item: T) -> R | None:
+        if self._spent is not None:
+            return None
         try:
             return fn(item)
         except PendingCalls as error:
             self._found.append(error)
-            return None
+        except BudgetSpent as error:
+            self._spent = self._spent or error
+        return None
 
     def finish(self) -> None:
+        if self._spent is not None:
+            raise self._spent
         if self._found:
             raise PendingCalls({key: call for error in self._found for key, call in error.pending.items()})
 

@@ -125,6 +125,7 @@ def _elsewhere(project: Path, name: str) -> list[str]:
 def _headline(job: Job, config: SleepConfig, backends: str) -> str:
     model = f", model {plain_line(config.get('model'))}" if config.get("model") else ""
     used = f"backend {backends}{model}, sessions of {config.get('transcript_source')}"
+    used += ", coding tasks in checkouts" if config.get("replay_mode") == "worktree" else ""
     return f"Scheduled: every day at {job.time} a night of {plain_line(job.project)}, {used}."
 
 

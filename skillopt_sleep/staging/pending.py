@@ -152,7 +152,7 @@ def _standing(folder: Path, manifest: Manifest, seal: Seal) -> tuple[StagedRow, 
     rows = []
     for row in manifest.rows:
         status: RowStatus = "pending" if _fits(row) else "stale"
-        for decided, keys in (("rejected", rejected), ("undone", undone), ("adopted", adopted)):
+        for decided, keys in (("undone", undone), ("rejected", rejected), ("adopted", adopted)):
             if row.key in keys:
                 status = decided  # type: ignore[assignment]
         rows.append(StagedRow(row, status))

@@ -11,7 +11,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,41 @@ from skillopt_sleep.staging.rows import Draft, Staged, drafts_of, stage_rows
 from skillopt_sleep.types import SkillProposal
 
 DIFF_FILE = "proposed.diff"
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Everything that one night stages. `live`: the paths of the managed skill and of the memory."""
+
+    staged: Sequence[Staged]
+    report: Mapping[str, Any]
+    report_md: str
+    live: tuple[str, str]
+    roots: tuple[str, ...]
+    held: Sequence[str]
+
+    def manifest(self, night: Path) -> Manifest:
+        """The manifest, as if none of its rules had been taken back before."""
+        return Manifest(
+            night=night.name,
+            rows=tuple(one.row for one in self.staged),
+            accepted=self.report.get("accepted") is True,
+            created=time.time(),
+            live_skill_path=self.live[0],
+            live_memory_path=self.live[1],
+            skill_roots=self.roots,
+            held=(*self.held, *_secrets(self.staged)),
+            added={one.row.key: one.added for one in self.staged},
+        )
+
+    def files(self) -> dict[str, bytes]:
+        """Name and bytes of every file of a night but its manifest, in the order of writing."""
+        files = {one.row.proposed_file: one.proposed for one in self.staged}
+        if self.staged:
+            files[DIFF_FILE] = changes_text(self.staged).encode("utf-8", "replace")
+        files["report.json"] = _json(self.report)
+        files["report.md"] = str(redact_secrets(self.report_md)).encode("utf-8", "replace")
+        return files
 
 
 def write_staging(  # noqa: PLR0913 - a published signature
@@ -64,32 +99,9 @@ def write_staging(  # noqa: PLR0913 - a published signature
     ]
     drafts = [draft for draft in managed if draft.text is not None] + drafts_of(skill_proposals)
     staged = [one for one in stage_rows(drafts) if one.changed]
-    home = nights.project_of(nights.root_of(project) / "night")
-    desk = desk_for(home, cfg, create=True)
-    document = _document(report)
     roots = _roots(staged, skill_roots)
-    _check_inside(staged, roots)
-    existed = bool(out_dir)
-    night = nights.check_night(out_dir) if existed else nights.reserve(project)
-    if nights.project_of(night) != home:
-        raise StagingError(f"{night} belongs to another project than {home}.")
-    manifest = Manifest(
-        night=night.name,
-        rows=tuple(one.row for one in staged),
-        accepted=document.get("accepted") is True,
-        created=time.time(),
-        live_skill_path=str(live_skill_path),
-        live_memory_path=str(live_memory_path),
-        skill_roots=roots,
-        held=(*held, *_secrets(staged)),
-        added={one.row.key: one.added for one in staged},
-    )
-    manifest = _with_rejected(manifest, home, desk)
-    files = _batch(staged, document, report_md)
-    files[FILE] = _json(desk.seal.sign(manifest.to_dict(), purpose=purpose(night)))  # the last to be written
-    _write_batch(night, files, keep_folder=existed)
-    nights.point_to(night)
-    return str(night)
+    live = (str(live_skill_path), str(live_memory_path))
+    return str(_publish(_Batch(staged, _document(report), report_md, live, roots, held), project, out_dir, cfg))
 
 
 def write_skill_proposals(out: str | Path, proposals: Iterable[SkillProposal]) -> list[dict[str, str]]:
@@ -112,14 +124,19 @@ def changes_text(staged: Sequence[Staged]) -> str:
     return "".join(parts)
 
 
-def _batch(staged: Sequence[Staged], document: Mapping[str, Any], report_md: str) -> dict[str, bytes]:
-    """Name and bytes of every file of a night but its manifest, in the order of writing."""
-    files = {one.row.proposed_file: one.proposed for one in staged}
-    if staged:
-        files[DIFF_FILE] = changes_text(staged).encode("utf-8", "replace")
-    files["report.json"] = _json(document)
-    files["report.md"] = str(redact_secrets(report_md)).encode("utf-8", "replace")
-    return files
+def _publish(batch: _Batch, project: str | Path, out_dir: str | Path, cfg: SleepConfig | None) -> Path:
+    """Write the batch into a night, whose folder it returns."""
+    home = nights.project_of(nights.root_of(project) / "night")
+    desk = desk_for(home, cfg, create=True)
+    night = nights.check_night(out_dir) if out_dir else nights.reserve(project)
+    if nights.project_of(night) != home:
+        raise StagingError(f"{night} belongs to another project than {home}.")
+    manifest = _with_rejected(batch.manifest(night), home, desk)
+    files = batch.files()
+    files[FILE] = _json(desk.seal.sign(manifest.to_dict(), purpose=purpose(night)))  # the last to be written
+    _write_batch(night, files, keep_folder=bool(out_dir))
+    nights.point_to(night)
+    return night
 
 
 def _document(report: object) -> dict[str, Any]:
@@ -132,16 +149,13 @@ def _json(value: object) -> bytes:
 
 
 def _roots(staged: Sequence[Staged], given: Iterable[str | Path]) -> tuple[str, ...]:
-    named = [Path(one.row.live_realpath) for one in staged if one.row.kind == "named"]
-    roots = [disk.real(root) for root in given] or [path.parents[1] for path in named]
+    """The folders of skills, each once. Raises StagingError for a named skill in none of them."""
+    named = [one.row for one in staged if one.row.kind == "named"]
+    roots = [disk.real(root) for root in given] or [Path(row.live_realpath).parents[1] for row in named]
+    for row in named:
+        if not any(disk.inside(Path(row.live_realpath), root) for root in roots):
+            raise StagingError(f"{row.words}: {row.live_realpath} lies in none of the given skill_roots.")
     return tuple(dict.fromkeys(map(str, roots)))
-
-
-def _check_inside(staged: Sequence[Staged], roots: Sequence[str]) -> None:
-    for one in staged:
-        target = Path(one.row.live_realpath)
-        if one.row.kind == "named" and not any(disk.inside(target, Path(root)) for root in roots):
-            raise StagingError(f"{one.row.words}: {target} lies in none of the given skill_roots.")
 
 
 def _secrets(staged: Sequence[Staged]) -> list[str]:

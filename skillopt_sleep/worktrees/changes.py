@@ -18,7 +18,7 @@ from skillopt_sleep.worktrees.git import LONG_SECONDS, Git
 from skillopt_sleep.worktrees.repository import new_git_dir
 
 MOST_PATCH = 2 * 1024**2
-_MOST_BYTES = 64 * 1024**2  # of changed files together
+_MOST_BYTES = 64 * 1024**2  # of changed files together, before and after
 _MOST_ENTRIES = 20_000
 _MOST_LOOKED_AT = 200_000  # with those that git ignores
 _MOST_DEPTH = 32
@@ -61,7 +61,7 @@ class Changes:
     def take(self) -> Changed:
         """What is different now. Raises CallFailed (refused) for more than can be looked at, and GitFailed."""
         changed, gone = self._look()
-        self._check_size(changed)
+        self._check_size(changed, gone)
         self._remove(gone)
         self._add(changed)
         end = self._git.ask("write-tree").strip()
@@ -136,8 +136,10 @@ class Changes:
         ignored = set(told.split("\0"))
         return [name for name in listed if f"./{name}" not in ignored]
 
-    def _check_size(self, names: Iterable[str]) -> None:
-        if sum((self._tree / name).lstat().st_size for name in names) > _MOST_BYTES:
+    def _check_size(self, changed: Iterable[str], gone: Iterable[str]) -> None:
+        after = sum((self._tree / name).lstat().st_size for name in changed)
+        before = sum(_size(self._before[name]) for name in (*changed, *gone) if name in self._before)
+        if max(before, after) > _MOST_BYTES:
             raise _too_large(f"more than {_MOST_BYTES:,} bytes of changed files")
 
     def _add(self, names: list[str]) -> None:
@@ -171,6 +173,10 @@ def _marks(path: Path) -> Marks:
     except OSError:
         return ()
     return found.st_mode, found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _size(marks: Marks) -> int:
+    return marks[1] if marks else 0
 
 
 def _parents(name: str) -> Iterable[str]:

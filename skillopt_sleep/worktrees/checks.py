@@ -7,6 +7,7 @@ attempt left that git ignores is not there.
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from skillopt_sleep.vendored.utils.removal import remove_tree
 from skillopt_sleep.vendored.utils.sandbox import Limits, run_code
 from skillopt_sleep.worktrees.checkout import inner_folder
 from skillopt_sleep.worktrees.git import Git, find_git
+from skillopt_sleep.worktrees.hidden import hidden_places
 from skillopt_sleep.worktrees.work import Outcome, said_last
 
 NOT_STARTED = (126, 127)
@@ -30,6 +32,7 @@ _SYSTEM = (
     *("/etc/group", "/etc/nsswitch.conf", "/etc/hosts", "/etc/os-release", "/etc/ssl"),
 )
 _RESERVED = 2**46
+_LEAST_FREE = 64 * 1024**2
 _LATE = "did not end within"
 
 
@@ -55,28 +58,30 @@ class Commands:
         """Run one in `folder`; of the file system it can write `room` alone, which holds that folder.
 
         A command that does not end in time, or that takes more memory or space than there is for it, fails. Raises
-        Undecidable for one that cannot be started.
+        Undecidable for one that cannot be started, and for one that fails on a full disk.
         """
         ran = self._run(command, folder, room)
         note = said_last("\n".join(filter(None, (ran.stdout.strip(), ran.stderr.strip()))))
         if ran.code in NOT_STARTED:
             raise Undecidable(f"The command {_named(command)} cannot be started: {plain_line(note) or 'no word'}.")
+        if ran.code != 0 and shutil.disk_usage(room).free < _LEAST_FREE:
+            raise Undecidable(f"The command {_named(command)} failed on a disk that is nearly full.")
         if ran.timed_out:
             note = f"{_LATE} {self.seconds / 60:g} minutes. {note}".strip()
         return Outcome("command", command, ran.code == 0, note)
 
-    def check(self, command: str, *, folder: Path, room: Path) -> None:
-        """Find out whether a command starts and ends in time. Raises UsageProblem with what to do."""
+    def check(self, command: str, *, folder: Path, room: Path, source: str = "replay_checks") -> None:
+        """Find out whether a command starts and ends in time. Raises UsageProblem with its `source` and what to do."""
         try:
             outcome = self.run(command, folder=folder, room=room)
         except Undecidable as error:
             raise UsageProblem(
-                f"replay_checks: {error} It sees the repository's files and the system's programs: name ignored "
+                f"{source}: {error} It sees the repository's files and the system's programs: name ignored "
                 "folders of the project that it needs in replay_links, other folders in replay_readable."
             ) from error
         if not outcome.passed and outcome.note.startswith(_LATE):
             raise UsageProblem(
-                f"replay_checks: the command {_named(command)} {plain_line(outcome.note)} Raise replay_minutes, or "
+                f"{source}: the command {_named(command)} {plain_line(outcome.note)} Raise replay_minutes, or "
                 "name a quicker one."
             )
 
@@ -113,7 +118,10 @@ class Commands:
 
 
 def commands_of(config: SleepConfig) -> Commands:
-    """How the settings want commands run. Raises UsageProblem for a link that is no folder or file of the project."""
+    """How the settings want commands run.
+
+    Raises UsageProblem for a link that is no folder or file of the project, or leads to what is hidden from agents.
+    """
     project = config.project
     links = [Path(name) for name in config.replay_links]
     for text, link in zip(config.replay_links, links, strict=True):
@@ -121,11 +129,22 @@ def commands_of(config: SleepConfig) -> Commands:
             raise UsageProblem(f"replay_links: {text!r} is no path inside of the project, such as `node_modules`.")
         if not (project / link).exists():
             raise UsageProblem(f"replay_links: {project} has no {text!r}; make it, or take it out of the list.")
+        if _shows_hidden(config, project / link):
+            raise UsageProblem(
+                f"replay_links: {text!r} leads to {(project / link).resolve()}, which agents must not see."
+            )
     readable = [paths.expand(path) for path in config.replay_readable]
     missing = next((path for path in readable if not path.exists()), None)
     if missing is not None:
         raise UsageProblem(f"replay_readable: there is no {missing}; take it out of the list.")
     return Commands(project, tuple(links), tuple(readable), 60.0 * float(config.replay_minutes))
+
+
+def _shows_hidden(config: SleepConfig, link: Path) -> bool:
+    """Whether a link, which a repository may bring with it, leads to what is hidden from agents or is around it."""
+    leads = link.resolve()
+    hidden = (path.resolve() for path in hidden_places(config))
+    return any(leads.is_relative_to(path) or path.is_relative_to(leads) for path in hidden)
 
 
 def _named(command: str) -> str:

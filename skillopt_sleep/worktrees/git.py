@@ -35,8 +35,9 @@ _SETTINGS = (
     "maintenance.auto=false",
     "safe.directory=*",
 )
-SERVED = "git -c safe.directory=* -c core.fsmonitor=false -c uploadpack.allowAnySHA1InWant=true upload-pack"
-"""The other side of a fetch, which gets none of the settings above."""
+_SERVING = ("safe.directory=*", "core.fsmonitor=false", "uploadpack.allowAnySHA1InWant=true")
+SERVED = " ".join(("GIT_ALLOW_PROTOCOL= git", *(f"-c {setting}" for setting in _SERVING), "upload-pack"))
+"""The other side of a fetch, which gets none of the settings above; it fetches nothing itself, from wherever."""
 
 
 class GitFailed(SleepError):
@@ -59,7 +60,12 @@ class Git:
         argv = ["git", "--no-pager", "--no-replace-objects", *settings, *places, *arguments]
         try:
             result = run_process(
-                argv, cwd=self.folder, env=_environment(), stdin=stdin, timeout=seconds, output_limit=_MOST_OUTPUT
+                argv,
+                cwd=self.folder,
+                env=_environment(protocols="file" if arguments[0] == "fetch" else ""),
+                stdin=stdin,
+                timeout=seconds,
+                output_limit=_MOST_OUTPUT,
             )
         except (OSError, ValueError) as error:
             raise GitFailed(f"git cannot be run in {self.folder} ({error}).") from error
@@ -90,7 +96,8 @@ def _path() -> str:
     return os.pathsep.join(place for place in places if Path(place).is_absolute())
 
 
-def _environment() -> dict[str, str]:
+def _environment(*, protocols: str) -> dict[str, str]:
+    """All variables that git gets. `protocols`: by which it may fetch; a missing object is never fetched for itself."""
     return {
         "PATH": _path(),
         "LANG": "C.UTF-8",
@@ -102,4 +109,5 @@ def _environment() -> dict[str, str]:
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_ALLOW_PROTOCOL": protocols,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,14 @@ _SECRETS = (
     *(".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history"),
     *(".claude.json", ".copilot", ".local/share/opencode", ".config/opencode"),
 )
+_BASES = {".config": "XDG_CONFIG_HOME", ".local/share": "XDG_DATA_HOME", ".cargo": "CARGO_HOME"}
+_NAMED = (
+    *("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE", "AZURE_CONFIG_DIR", "BOTO_CONFIG", "CLOUDSDK_CONFIG"),
+    *("DOCKER_CONFIG", "GH_CONFIG_DIR", "GLAB_CONFIG_DIR", "GNUPGHOME", "GOOGLE_APPLICATION_CREDENTIALS", "HISTFILE"),
+    *("KUBECONFIG", "NETRC", "NPM_CONFIG_USERCONFIG", "PASSWORD_STORE_DIR", "PGPASSFILE", "XAUTHORITY"),
+)
+"""Variables that move a place of `_SECRETS`: the folder that it lies in, or itself."""
+
 _CLAUDE_MEMORY = ("projects", "history.jsonl", "file-history", "todos", "tasks", "plans", "debug", "shell-snapshots")
 _CODEX_MEMORY = ("sessions", "archived_sessions", "history.jsonl", "log")
 _AGENTS = (
@@ -38,6 +47,7 @@ def hidden_places(config: SleepConfig) -> Iterator[Path]:
     """
     home = paths.expand("~")
     yield from (home / name for name in _SECRETS)
+    yield from _moved_secrets(home)
     for usual, key, variable, names in _AGENTS:
         for place in dict.fromkeys(filter(None, (usual, config.get(key), os.environ.get(variable, "").strip()))):
             yield paths.expand(place)
@@ -48,3 +58,17 @@ def hidden_places(config: SleepConfig) -> Iterator[Path]:
             yield paths.expand(value)
     yield from (config.state_dir, config.home, paths.sleep_home(), home / paths.PROJECT_FOLDER)
     yield from (paths.project_folder(config.project), paths.handoff_folder(config.project))
+
+
+def _moved_secrets(home: Path) -> Iterator[Path]:
+    """Secrets that lie elsewhere, because a variable says so."""
+    for base, variable in _BASES.items():
+        place = os.environ.get(variable, "").strip()
+        inside = [name.removeprefix(f"{base}/") for name in _SECRETS if name.startswith(f"{base}/")]
+        yield from (paths.expand(place) / name for name in inside if place)
+    for variable in _NAMED:
+        for place in filter(None, os.environ.get(variable, "").split(os.pathsep)):
+            path = paths.expand(place)
+            with contextlib.suppress(OSError):  # what this user cannot look at needs no hiding
+                if (path.is_file() or path.is_dir()) and not home.is_relative_to(path):
+                    yield path

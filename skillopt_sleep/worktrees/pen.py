@@ -1,7 +1,8 @@
 """The pen of an agent at work: it reads the machine, without what is hidden, and writes its checkout and its own home.
 
 Made with bubblewrap. The network stays, because an agent needs its provider; so does what listens on this machine's
-network. Sockets in the file system do not: a service behind one (containers, the session's bus) could act outside.
+network, sockets with an abstract name among it. Sockets in the file system do not: a service behind one (containers,
+keys, the session's bus) could act outside.
 """
 
 from __future__ import annotations
@@ -27,9 +28,14 @@ _ALONE = (
     *("--die-with-parent", "--new-session", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
     *("--unshare-cgroup-try", "--cap-drop", "ALL"),
 )
-_NO_ROOMS = "--disable-userns"
+_SHOWN = ("--ro-bind", "/", "/", "--dev", "/dev", "--remount-ro", "/dev", "--proc", "/proc")
+_NO_ROOMS, _SIZE = "--disable-userns", "--size"
+_OWN_BYTES = 2 * 1024**3
+_MACHINE = ("/proc/sys", "/proc/fs", "/proc/bus", "/proc/irq", "/proc/sysrq-trigger")  # root could write these
+_BOUND_SOCKETS = Path("/proc/net/unix")
 _TRY = """
 test -s "$1" || test -e "$2/file" && exit 1
+test -w /proc/sys/kernel/core_pattern && exit 1
 (echo xx >"$1"; echo xx >"$2/new"; echo xx >"$2/file"; echo xx >"$3/new") 2>/dev/null
 echo shut in >done
 """
@@ -55,13 +61,15 @@ class Pen:
     """What shuts agents in.
 
     `start`: bubblewrap with its first options. `hidden`: files and folders, there or not. `blank`: an empty file of
-    ours. `own`: folders in whose place an agent finds empty ones of its own.
+    ours. `own`: folders in whose place an agent finds empty ones of its own, which lie in memory. `bounds`: options
+    that bound each of these.
     """
 
     start: tuple[str, ...]
     hidden: tuple[Path, ...]
     blank: Path
-    own: tuple[Path, ...] = (Path("/tmp"), Path("/var/tmp"))
+    own: tuple[Path, ...] = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))
+    bounds: tuple[str, ...] = ()
 
     def around(
         self,
@@ -100,7 +108,7 @@ class Pen:
     def _blanks(self) -> list[Mount]:
         own = [Mount(path, "own", path) for path in self.own if path.is_dir() and not path.is_symlink()]
         needed = [path for path in (Path(name).resolve() for name in _NEEDED) if path.exists()]
-        hidden = [path.resolve() for path in (*map(Path, _SOCKETS), *self.hidden) if path.exists()]
+        hidden = [path.resolve() for path in (*map(Path, _SOCKETS), *_bound_sockets(), *self.hidden) if path.exists()]
         return [
             *own,
             *(Mount(path, "hidden", path) for path in hidden),
@@ -122,7 +130,7 @@ class Pen:
             elif not mount.source.is_dir():
                 options += ["--ro-bind", str(self.blank), path]
             else:
-                options += ["--tmpfs", path]
+                options += [*(self.bounds if mount.kind == "own" else ()), "--tmpfs", path]
                 open_to_all = mount.kind == "own" or (around is not None and around.kind == "written")
                 closing += [] if open_to_all else ["--remount-ro", path]
         return [*options, *closing]
@@ -140,8 +148,9 @@ def make_pen(hidden: Iterable[Path], folder: Path) -> Pen:
     alone = (*_ALONE, *((_NO_ROOMS,) if _NO_ROOMS in told.stdout else ()))
     blank = folder / "blank"
     blank.touch()
-    start = (program, *alone, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
-    pen = Pen(start, tuple(dict.fromkeys(hidden)), blank)
+    start = (program, *alone, *_SHOWN, *_closed_settings())
+    bounds = (_SIZE, str(_OWN_BYTES)) if _SIZE in told.stdout else ()
+    pen = Pen(start, tuple(dict.fromkeys(hidden)), blank, bounds=bounds)
     said = _try(pen, folder)
     if said:
         raise UsageProblem(
@@ -166,6 +175,29 @@ def _try(pen: Pen, folder: Path) -> str:
     if untouched and (desk / "done").is_file():
         return ""
     return terminal_line(result.stderr.strip(), 200) or f"exit code {result.code}"
+
+
+def _closed_settings() -> list[str]:
+    """What of /proc is only read. Others than root cannot write it anyway, and then a room inside needs it whole."""
+    names = _MACHINE if os.geteuid() == 0 else ()
+    return [part for name in names for part in ("--ro-bind-try", name, name)]
+
+
+def _bound_sockets() -> list[Path]:
+    """The sockets of this machine's services that have a place in the file system."""
+    try:
+        lines = os.fsdecode(_BOUND_SOCKETS.read_bytes()).splitlines()
+    except OSError:
+        return []
+    named = (Path(line[line.index(" /") + 1 :]) for line in lines if " /" in line)
+    return [path for path in dict.fromkeys(named) if _is_socket(path)]
+
+
+def _is_socket(path: Path) -> bool:
+    try:
+        return path.is_socket()
+    except OSError:
+        return False
 
 
 def _with_rooms(start: Sequence[str]) -> list[str]:

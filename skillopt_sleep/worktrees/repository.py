@@ -51,6 +51,11 @@ class Repository:
             raise UsageProblem(f"{self.root} has no commit {terminal_line(repr(rev), 80)}.")
         return found
 
+    def has_folder(self, commit: str, folder: str) -> bool:
+        """Whether a commit has a folder of this name, relative to the top; "" is the top."""
+        name = PurePosixPath(folder.replace("\\", "/"))
+        return not name.parts or Git(self.root).line("cat-file", "-t", f"{commit}:{name}") == "tree"
+
     def inside(self, path: str, cwd: str) -> str | None:
         """Where in the repository a file lies, judged by its name alone; None for one outside and for git's own."""
         if not path or "\0" in path or "\0" in cwd or not (path.startswith("/") or cwd.startswith("/")):
@@ -98,6 +103,10 @@ def find_repository(project: Path) -> Repository:
     if not git.line("rev-parse", "--verify", "--quiet", "HEAD^{commit}"):
         raise UsageProblem(f"{top} has no commit yet; replay_mode worktree needs one (or use mock).")
     root = Path(top)
+    if not project.resolve().is_relative_to(root.resolve()):
+        raise UsageProblem(
+            f"The repository of {project} keeps its files in {top} (core.worktree); use replay_mode mock."
+        )
     folder = project.resolve().relative_to(root.resolve())
     alias = project.parents[len(folder.parts) - 1] if folder.parts else project
     kind = git.line("rev-parse", "--show-object-format") or "sha1"

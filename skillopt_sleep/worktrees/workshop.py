@@ -13,7 +13,7 @@ from typing import Any
 from skillopt_sleep import paths
 from skillopt_sleep.config import SleepConfig
 from skillopt_sleep.errors import CallFailed, UsageProblem
-from skillopt_sleep.judges import conditions_of
+from skillopt_sleep.judges import Undecidable, conditions_of
 from skillopt_sleep.show import plain_line
 from skillopt_sleep.types import TaskRecord
 from skillopt_sleep.worktrees.changes import Changes
@@ -51,6 +51,17 @@ class Means:
                 if not at.is_symlink():
                     found[at] = (self.commands.project / name).resolve()
         return found
+
+    def untouched(self, commit: str, room: Path) -> Path:
+        """The project's folder in a new checkout in `room`, with what the commands need.
+
+        Raises GitFailed and OSError.
+        """
+        tree = room / self.repository.root.name
+        check_out(self.seeds.of(commit), tree)
+        folder = inner_folder(tree, self.repository.folder)
+        self.commands.link(folder)
+        return folder
 
 
 class Workshop:
@@ -104,22 +115,25 @@ class Workshop:
         name = commit if FULL_NAME.fullmatch(commit) else self.resolve(commit)
         return Workspace(self._means, name, Path(inner), memory, tuple(conditions_of(task.judge)))
 
-    def preflight(self, commit: str, commands: Sequence[str]) -> None:
+    def has_folder(self, commit: str, folder: str) -> bool:
+        """Whether there is such a folder in a commit; "" is the top."""
+        return self._known.has_folder(commit, folder)
+
+    def preflight(self, commit: str, commands: Sequence[str], *, source: str = "replay_checks") -> None:
         """Run each command once on an untouched checkout of a commit, in the project's folder.
 
-        Raises UsageProblem for one that cannot be started or does not end in time; one that fails is fine.
+        Raises UsageProblem for one that cannot be started or does not end in time, naming its `source`; one that fails
+        is fine.
         """
         if not commands:
             return
         room = self._scratch.new("room")
         try:
-            tree = room / self.repository.name
-            check_out(self._means.seeds.of(commit), tree)
-            self._commands.link(inner_folder(tree, self._known.folder))
+            folder = self._means.untouched(commit, room)
             for command in dict.fromkeys(commands):
-                self._commands.check(command, folder=inner_folder(tree, self._known.folder), room=room)
+                self._commands.check(command, folder=folder, room=room, source=source)
         except (GitFailed, OSError) as error:
-            raise UsageProblem(f"No checkout of {self.repository} can be made for replay_checks: {error}") from error
+            raise UsageProblem(f"No checkout of {self.repository} can be made to try commands: {error}") from error
         finally:
             empty(room)
 
@@ -142,7 +156,7 @@ class Workspace:
     def identity(self) -> str:
         """What decides about the work beside prompt and model, for keys of a cache. The prompt has the memory."""
         commands = self.means.commands
-        told = [self.commit, self.folder.as_posix(), [dict(one) for one in self.conditions]]
+        told = [self.commit, self.folder.as_posix(), [dict(one) for one in self.conditions], commands.seconds]
         return json.dumps([*told, [str(path) for path in (*commands.links, *commands.readable)]], sort_keys=True)
 
     @property
@@ -218,7 +232,7 @@ class Desk:
         """What was changed, and which conditions hold; to be called once the agent has ended.
 
         Raises CallFailed (refused) for changes that are too large or cannot be taken, Undecidable for a command that
-        cannot be started.
+        cannot be started without the changes either.
         """
         try:
             changed = self._changes.take()
@@ -235,15 +249,29 @@ class Desk:
         return Work(shown_diff(changed.diff), changed.files, tuple(checks))
 
     def _run(self, commands: Sequence[str]) -> dict[str, Outcome]:
-        """The outcome of each command, in a second checkout that has the changes."""
+        """The outcome of each command in the project's folder of a second checkout, which has the changes."""
         room = self._room / "checks"
         tree = room / self._tree.name
         place_git_dir(self._seed, tree)
         self._changes.put_files(tree)
-        ways = self._means.commands
-        ways.link(inner_folder(tree, self._means.repository.folder))
-        folder = inner_folder(tree, self._workspace.folder)
-        return {command: ways.run(command, folder=folder, room=room) for command in commands}
+        folder = inner_folder(tree, self._means.repository.folder)
+        self._means.commands.link(folder)
+        return {command: self._outcome(command, folder, room) for command in commands}
+
+    def _outcome(self, command: str, folder: Path, room: Path) -> Outcome:
+        """The outcome of a command. One that starts without the changes, and with them twice does not, fails."""
+        run = self._means.commands.run
+        with contextlib.suppress(Undecidable):
+            return run(command, folder=folder, room=room)
+        plain = self._means.scratch.new("untouched")
+        try:
+            run(command, folder=self._means.untouched(self._workspace.commit, plain), room=plain)
+        finally:
+            empty(plain)
+        try:
+            return run(command, folder=folder, room=room)
+        except Undecidable as undecided:
+            return Outcome("command", command, passed=False, note=str(undecided))
 
 
 def open_workshop(config: SleepConfig) -> Workshop:

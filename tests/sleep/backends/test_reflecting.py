@@ -12,6 +12,7 @@ import pytest
 from skillopt_sleep.backends.reflecting import read_edits, reflect_prompt
 from skillopt_sleep.errors import CallFailed
 from skillopt_sleep.evidence import EvidenceLog, attach, read_events
+from skillopt_sleep.judges import KNOWN_OPS, WORK_OPS, shown_answer
 from skillopt_sleep.types import EditRecord, ReplayResult, TaskRecord
 
 MakeTask = Callable[..., TaskRecord]
@@ -82,6 +83,33 @@ def test_at_most_eight_failures_are_shown_each_cut_and_fenced(task: MakeTask, fa
     assert "request 8" not in prompt
     assert "x" * 200 not in prompt
     assert prompt.count("----- DATA failures ") == 1
+
+
+def test_of_work_in_a_checkout_the_beginnings_of_message_and_diff_are_shown(task: MakeTask, failed: MakePair) -> None:
+    checks = [{"op": "command", "arg": "make test"}, {"op": "file_unchanged", "arg": "docs/**"}]
+    diff = "diff --git a/x b/x\nindex 1..2 100644\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-one\n+two\n" + "+more\n" * 900
+    work = {"diff": diff, "files": ["x.py"], "checks": []}
+    response = shown_answer("I did it. " * 90, work)
+    why = "failed: command=make test [" + "." * 200 + " 1 failed], file_unchanged=docs/**"
+    judged = task(reference_kind="rule", judge={"checks": checks})
+    pairs = [failed(judged, response, fail_reason=why) for _ in range(12)]
+    for _, result in pairs:
+        result.work = work
+    prompt = reflect_prompt(pairs, "", target="skill", edit_budget=1)
+    assert "the command 'make test' succeeds after the changes: 12 of 12" in prompt
+    assert "no file that matches 'docs/**' is changed, added or removed: 12 of 12" in prompt
+    assert prompt.count("I did it. I did it.") >= prompt.count("     -one\n     +two\n     +more") == 8
+    assert "1 failed]" in prompt
+    assert "index 1..2" not in prompt
+    assert len(prompt) < len(reflect_prompt([], "", target="skill", edit_budget=1)) + 8 * 1_400
+
+
+def test_every_condition_has_plain_words(task: MakeTask, failed: MakePair) -> None:
+    for op in KNOWN_OPS | WORK_OPS:
+        judged = task(reference_kind="rule", judge={"checks": [{"op": op, "arg": "7"}]})
+        prompt = reflect_prompt([failed(judged, fail_reason=f"failed: {op}=7")], "", target="skill", edit_budget=1)
+        assert ": 1 of 1" in prompt
+        assert f"- {op}=7: 1 of 1" not in prompt
 
 
 def test_nothing_is_asked_without_a_failure_that_has_a_score(scripted: Any, task: MakeTask, failed: MakePair) -> None:

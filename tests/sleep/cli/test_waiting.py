@@ -24,6 +24,16 @@ def test_what_was_turned_down_is_adopted_only_by_its_name(machine: Machine) -> N
     assert machine.json("adopt", "--staging", folder)["updated_paths"] == [str(machine.skill)]
 
 
+def test_what_was_undone_and_then_turned_down_is_turned_down(machine: Machine) -> None:
+    path = write_tasks(machine.base / "t.json", persona())
+    machine.json("run", "--backend", "mock", "--tasks-file", str(path))
+    for action in ("adopt", "undo", "reject"):
+        machine.json(action)
+    before = machine.live()
+    assert "was turned down" in machine.json("adopt", code=2)["message"]
+    assert machine.live() == before
+
+
 def test_status_tells_of_prompts_that_wait_and_not_of_an_interruption(machine: Machine) -> None:
     waiting = machine.json("run", "--backend", "handoff", code=3)
     told = machine.json("status")["handoff_pending"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
+import re
 import time
 
 import pytest
@@ -50,6 +52,17 @@ def test_table_cells_and_prose_hold_no_markup() -> None:
         "a&#124;b &#96;c&#96; &lt;img src=x onerror=alert(1)&gt; &amp;"
     )
     assert prose("[x](y) *b* _i_ #h +1 !{z} \\") == ("\\[x\\]\\(y\\) \\*b\\* \\_i\\_ \\#h \\+1 \\!\\{z\\} \\\\")
+    assert prose("a|b `#1`") == "a&#124;b &#96;\\#1&#96;"
+
+
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])|&(?:#\d+|\w+);")
+
+
+@given(st.one_of(st.text(), st.text("|`&#\\<>*_[];12a ", max_size=20)))
+def test_prose_reads_as_the_text_again(text: str) -> None:
+    shown = prose(text)
+    assert _ESCAPED.sub(lambda found: found[1] or html.unescape(found[0]), shown) == terminal_line(text)
+    assert not set("|`<>*_[]") & set(_ESCAPED.sub("", shown)), "what is left is no markup"
 
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, "1", True])

@@ -21,6 +21,7 @@ from skillopt_sleep.judges import (
     shown_answer,
     validate_checks,
 )
+from skillopt_sleep.judges.work import answer_in_short
 from skillopt_sleep.types import TaskRecord
 
 TESTS = {"op": "command", "arg": "make test"}
@@ -153,3 +154,22 @@ def test_anything_has_conditions_or_none(judge: Any) -> None:
     assert conditions_of(judge) == []
     assert conditions_of({"checks": judge}) == []
     assert conditions_of({"checks": [judge, TESTS]}) == [TESTS]
+
+
+def test_in_short_an_answer_is_one_line_and_work_shows_its_changes() -> None:
+    assert answer_in_short("a\n\nb " * 90, {}, limit=12) == "a b a b a b \u2026"
+    none = {"diff": "", "files": [], "checks": []}
+    assert answer_in_short(shown_answer("so\nit is", none), none, limit=12) == "so it is\n   No file was changed."
+    one = work(True, True)
+    short = answer_in_short(shown_answer("done", one), one, limit=200)
+    assert short.startswith("done\n   The changes begin:\n     --- a/app.py\n")
+    assert short.endswith("     -1\n     +2")
+    long = work(True, True, diff=DIFF + "+x\n" * 9_000)
+    assert len(answer_in_short(shown_answer("word " * 900, long), long, limit=200)) < 1_500
+
+
+def test_of_a_long_output_the_end_is_told() -> None:
+    task = TaskRecord("t", "/p", "do", reference_kind="rule", judge={"checks": [TESTS]})
+    _, _, why = grade(None, task, "", work=work(False, True, note="collected\n" * 90 + "1 failed"))
+    assert why.endswith("collected 1 failed]")
+    assert len(why) < 300

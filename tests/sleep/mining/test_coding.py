@@ -206,6 +206,16 @@ def test_what_cannot_be_done_in_a_checkout_is_refused_when_the_file_is_read(
     assert words in str(caught.value)
 
 
+def test_what_stands_among_the_conditions_of_a_graded_task_is_looked_at(tmp_path: Path) -> None:
+    place: dict[str, Any] = {"workspace": {"commit": "HEAD"}, "reference_kind": "rubric", "reference": "All is well."}
+    rows = [{"op": "file_changed", "arg": "a.py"}, {"op": "contains", "arg": "done"}]
+    _, meta = load_tasks_file(written(tmp_path / "t.json", **place, judge={"checks": rows}))
+    assert meta["warnings"] == ["task t: contains is not used; only a task of reference_kind rule is judged by it"]
+    misspelt = [{"op": "file_change", "arg": "a.py"}]
+    with pytest.raises(UsageProblem, match=r"task t: check 1: unknown operator 'file_change'.*file_changed"):
+        load_tasks_file(written(tmp_path / "t.json", **place, judge={"checks": misspelt}))
+
+
 @given(st.dictionaries(st.text() | st.sampled_from(["commit", "folder"]), st.text() | st.none() | st.integers()))
 def test_any_workspace_is_sound_or_has_a_reason(place: dict[str, Any]) -> None:
     problem = workspace_problem(task("s1", workspace=place))

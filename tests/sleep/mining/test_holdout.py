@@ -145,6 +145,17 @@ def test_who_cannot_help() -> None:
     assert helped(tonight, known, record, nights=None) == ["worn"]
 
 
+def test_a_coding_task_can_be_judged_by_what_it_changes() -> None:
+    place = {"commit": "a" * 40, "folder": ""}
+    judge = {"checks": [{"op": "file_changed", "arg": "**"}]}
+    known = [
+        task("coding", "val", reference_kind="none", reference="", workspace=place, judge=judge),
+        task("bare", "val", reference_kind="none", reference="", workspace=place),
+        task("text", "val", reference_kind="none", reference="", judge=judge),
+    ]
+    assert helped([task("t", "train")], known) == ["coding"]
+
+
 def test_different_work_helps_before_more_of_the_same() -> None:
     same = [task(f"s{n}", "val", source_sessions=["s"]) for n in range(3)]
     late = task("late", "val")

@@ -51,11 +51,16 @@ def coding_task(number: int, **more: Any) -> TaskRecord:
 
 def test_a_rule_that_makes_the_work_right_is_accepted_by_its_outcome(place: Workplace) -> None:
     before = place.live()
-    done = place.machine.json("run")
+    _, out, told = place.machine.run("run", "--progress", "--json")
+    done = json.loads(out)
     assert (done["status"], done["accepted"]) == ("completed", True), done
+    works = [row for row in told.splitlines() if "in a checkout, " in row]
+    assert len(works) == len(place.calls("work"))
+    assert any(row.endswith("s: 2 files changed, 2 of 2 conditions hold") for row in works), works
     assert [edit["content"] for edit in done["edits"]] == [RULE]
     assert done["baseline"] < done["candidate"] == 1.0
     assert (done["usage"]["tasks_in_checkouts"], done["usage"]["tasks_in_text"]) == (4, 0)
+    assert "Tasks done in a checkout: 4; answered in text: 0." in done["notes"]
     assert place.live() == before
 
     report = (Path(done["staging_dir"]) / "report.md").read_text(encoding="utf-8")
@@ -95,6 +100,10 @@ def test_a_command_that_cannot_start_is_refused_before_any_call(place: Workplace
     assert "replay_" in refused["message"]
     assert place.calls() == []
     assert place.machine.json("status")["interrupted_night"] is None
+    texts = [coding_task(number, workspace={}, judge={}, reference_kind="rubric", split="") for number in range(2)]
+    path = write_tasks(place.machine.base / "tasks.json", texts, reviewed=True)
+    refused = place.machine.json("run", "--tasks-file", str(path), code=2)
+    assert "no-such-program" in refused["message"], "coding tasks of earlier nights may help"
     place.check(CHECK.replace("grep", "exit 3; grep"))
     place.commit("a test that fails")
     place.configure()
@@ -157,7 +166,10 @@ def test_given_tasks_name_their_commit_and_their_own_conditions(place: Workplace
     assert "bump_9" in place.machine.json("run", "--tasks-file", str(path), code=2)["message"]
     own = {"checks": [{"op": "command", "arg": "no-such-program"}]}
     write_tasks(path, [*tasks, coding_task(9, judge=own)], reviewed=True)
-    assert "no-such-program" in place.machine.json("run", "--tasks-file", str(path), code=2)["message"]
+    refused = place.machine.json("run", "--tasks-file", str(path), code=2)
+    assert refused["message"].startswith("Task bump_9: The command 'no-such-program' cannot be started")
+    write_tasks(path, [*tasks, coding_task(9, workspace={"commit": "HEAD", "folder": "gone"})], reviewed=True)
+    assert "has no folder 'gone'" in place.machine.json("run", "--tasks-file", str(path), code=2)["message"]
     assert place.calls() == []
     write_tasks(path, tasks, reviewed=True)
     done = place.machine.json("dry-run", "--tasks-file", str(path))
@@ -174,6 +186,42 @@ def test_harvest_shows_the_tasks_that_a_night_does_in_checkouts(place: Workplace
     assert json.loads(out.read_text(encoding="utf-8"))["tasks"][0]["judge"]["checks"][1]["arg"] == "./check.sh"
     plain = place.machine.json("harvest", "--replay-mode", "mock")
     assert all(task["workspace"] == {} for task in plain["tasks"])
+
+
+def test_it_is_said_when_no_task_can_be_done_in_a_checkout(make_place: Make) -> None:
+    place = make_place(requests=())
+    for number, request in enumerate(REQUESTS):
+        place.session(number, request, touched=False)
+    assert "changed files of" in place.machine.run("harvest")[1]
+    plan = place.machine.json("run", "--plan")
+    assert "None of tonight's tasks is done in a checkout" in " ".join(plan["notes"])
+    assert "0 of 4" not in " ".join(plan["notes"])
+    done = place.machine.json("run")
+    assert (done["usage"]["tasks_in_checkouts"], done["usage"]["tasks_in_text"]) == (0, 4)
+    assert sum("None of tonight's tasks" in note for note in done["notes"]) == 1
+
+
+def test_a_night_that_tries_nothing_did_none_of_its_tasks(place: Workplace) -> None:
+    place.configure(gate_min_val=9)
+    done = place.machine.json("run")
+    assert (done["status"], done["n_tasks"]) == ("inconclusive", 4)
+    assert (done["usage"]["tasks_in_checkouts"], done["usage"]["tasks_in_text"]) == (0, 0)
+    text = (place.machine.nights()[-1] / "report.md").read_text(encoding="utf-8")
+    assert "- Tasks (replayed): 4 (0), 0 in a checkout, 0 answered in text\n" in text
+
+
+def test_commands_run_in_the_projects_folder_also_for_a_session_of_a_subfolder(make_place: Make) -> None:
+    place = make_place(requests=())
+    whole, place.project = place.project, place.project / "parts" / "one"
+    place.project.mkdir(parents=True)
+    (place.project / "x.py").write_text("x = 1\n", encoding="utf-8")
+    for number, request in enumerate(REQUESTS):
+        place.session(number, request)
+    place.project = whole
+    place.commit("a part")
+    done = place.machine.json("run")
+    assert done["usage"]["tasks_in_checkouts"] == 4
+    assert (done["status"], done["n_errors"]) == ("completed", 0), done["notes"]
 
 
 def test_tasks_whose_commit_is_gone_are_recalled_in_text_with_a_note(place: Workplace) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from sleep.learn.learn_world import FakeBackend, add
 from sleep.night_world import Machine, answer_to, persona, write_tasks
-from sleep.worlds import REQUESTS, THINGS, sessions
+from sleep.worlds import REQUESTS, START, THINGS, claude_lines, sessions, write
 
 from skillopt_sleep import load_config, run_sleep_cycle
 from skillopt_sleep.mining.heuristic import short_hash
@@ -47,14 +48,14 @@ class Scripted(FakeBackend):
         return {name for name, phase, _ in self.attempts if phase.startswith(start)}
 
 
-def seed_for(project: str) -> int:
-    """A seed with which five of the first FIRST tasks decide, and one of every three later ones.
+def seed_for(project: str, first: int = 0) -> int:
+    """A seed with which five of FIRST tasks decide, and one of every three later ones; `first` tasks come before them.
 
     The ids of tasks follow from the project's path, so no seed does so wherever the tests run.
     """
     ids = [
         "llm_" + short_hash(project, REQUESTS[n % len(REQUESTS)].format(thing=THINGS[n // len(REQUESTS)]))
-        for n in range(FIRST + 3 * LATER)
+        for n in range(first, first + FIRST + 3 * LATER)
     ]
 
     def fits(seed: int) -> bool:
@@ -236,6 +237,15 @@ def test_one_task_alone_is_not_tried_either(make_machine: Make) -> None:
     assert "Not validated" not in (project.machine.nights()[0] / "report.md").read_text()
 
 
+def test_a_night_of_validation_tasks_alone_says_that_there_is_none_to_learn_from(project: Project) -> None:
+    project.night(FIRST)
+    reports = [project.night(1) for _ in range(3)]
+    (waits,) = [report for report in reports if report.status == "inconclusive"]
+    assert has(waits, "There is no training task", "so nothing is tried")
+    assert not has(waits, "gate_min_val")
+    assert "no training task" in waits.gate_detail["reason"]
+
+
 def test_without_help_a_small_night_waits(make_machine: Make) -> None:
     project = Project(make_machine(sessions_=0), holdout_recall=False)
     project.night(FIRST)
@@ -256,6 +266,39 @@ def test_reserved_tasks_are_not_paid_for_where_nothing_is_tried(make_machine: Ma
     assert report.gate_action == "inconclusive"
     assert "test" in project.kept["splits"].values()
     assert project.backend.attempts == []
+
+
+def use_skill(machine: Machine, name: str, *, first: int = 0) -> None:
+    """Let every session but the first few have used a skill, which is installed."""
+    skill = machine.home / ".claude" / "skills" / name / "SKILL.md"
+    skill.parent.mkdir(parents=True, exist_ok=True)
+    skill.write_text(f"# {name}\n")
+    paths = sorted((machine.home / ".claude" / "projects").rglob("*.jsonl"), key=lambda path: path.stat().st_mtime)
+    for path in paths[first:]:
+        when, text = path.stat(), path.read_text()
+        tool = json.dumps({"type": "tool_use", "id": "u", "name": "Skill", "input": {"skill": name}})
+        path.write_text(text.replace('[{"type": "tool_use"', f'[{tool}, {{"type": "tool_use"', 1))
+        os.utime(path, ns=(when.st_atime_ns, when.st_mtime_ns))
+
+
+@pytest.mark.parametrize(("own", "named", "waits"), [(0, 3, True), (3, 3, True), (3, FIRST, False), (0, FIRST, False)])
+def test_sessions_wait_until_something_is_decided_for_some_skill(
+    make_machine: Make, own: int, named: int, waits: bool
+) -> None:
+    machine = make_machine(sessions_=0)
+    project = Project(machine, holdout_recall=False, multi_skill_fanout=True)
+    sessions(machine.home, own + named, project=str(machine.project))
+    use_skill(machine, "papers", first=own)
+    project.settings["seed"] = seed_for(str(machine.project), own)
+    machine.configure(**project.settings)
+    report = project.night(0)
+    assert [group.n_tasks for group in report.skill_groups] == [named]
+    assert (report.status == "inconclusive", has(report, "sessions of this night wait")) == (waits, waits)
+    assert (project.night(0).n_sessions == own + named) is waits
+    shown = (machine.nights()[0] / "report.md").read_text()
+    (row,) = [line for line in shown.splitlines() if line.startswith("| papers |")]
+    assert ("not measured" if waits else "0.500 -> 0.500") in row
+    assert "0.000" not in shown
 
 
 def test_given_tasks_are_tried_as_asked_with_a_warning(machine: Machine) -> None:
@@ -341,6 +384,21 @@ def test_what_decides_tonight_is_not_recalled_under_another_wording(make_machine
     assert project.archived == {"k": "train", "v": "train", "t": "val", "t2": "val"}
 
 
+def test_coding_tasks_without_a_rubric_do_not_help_a_night_of_text_answers(make_machine: Make) -> None:
+    project = Project(make_machine(sessions_=0), gate_min_val=1, holdout_nights=None)
+    project.night(FIRST)
+    path = project.machine.state_dir / "state.json"
+    state = json.loads(path.read_text())
+    changed = {"op": "file_changed", "arg": "**"}
+    for row in state["projects"][str(project.machine.project)]["archive"]:
+        row.update(reference_kind="none", reference="", judge={"checks": [changed]}, workspace={"commit": "a" * 40})
+    path.write_text(json.dumps(state))
+    task = TaskRecord("t", "", "draw the class diagram of the shop", reference_kind="rubric", reference="x")
+    report = project.night(0, seed_tasks=[task], assigned=True)
+    assert not has(report, "of earlier nights")
+    assert report.n_replayed == 1
+
+
 def test_a_plan_says_it_before_anything_is_paid_for(machine: Machine) -> None:
     wanted = {"backend": "azure_openai", "model": "m", "azure_endpoint": "http://127.0.0.1:9", "gate_min_val": 9}
     machine.configure(**wanted, llm_mine=False)
@@ -362,6 +420,36 @@ def test_a_plan_counts_who_helps(project: Project) -> None:
     attempts = [call for row in plan["providers"] for call in row["calls"] if call["kind"] == "attempt"]
     assert len(attempts) > 5
     assert plan["calls_at_most"] >= len(attempts)
+
+
+def test_harvest_shows_the_sides_that_the_tasks_have_tonight(make_machine: Make) -> None:
+    project = Project(make_machine(sessions_=0), llm_mine=False, holdout_nights=1, gate_min_val=1, val_fraction=0.5)
+    project.night(8)
+    where = str(project.machine.project)
+    for number, request in enumerate(REQUESTS[:8]):  # the same comes again
+        asked, at = [request.format(thing=THINGS[0]), "still wrong"], START + 3600.0 * (20 + number)
+        path = project.machine.home / ".claude" / "projects" / where.replace("/", "-") / f"again{number}.jsonl"
+        write(path, claude_lines(asked, session=f"again{number}", project=where, at=at), mtime=at + 240)
+    before, live = project.kept["splits"], project.machine.state()
+    found = project.machine.json("harvest")
+    shown = {row["id"]: row["split"] for row in found["tasks"]}
+    code, text, _ = project.machine.run("harvest")
+    assert code == 0
+    assert "changed places with" in text
+    assert project.machine.state() == live, "nothing is moved by looking"
+    assert project.night(0).n_tasks == len(shown) > 0
+    assert {name: project.kept["splits"][name] for name in shown} == shown
+    assert any(before[name] != split for name, split in shown.items())
+
+
+def test_harvest_tells_of_helpers_and_does_not_list_them(project: Project) -> None:
+    project.night(FIRST)
+    sessions(project.machine.home, 3, project=str(project.machine.project), first=FIRST)
+    code, text, _ = project.machine.run("harvest")
+    assert code == 0
+    assert "3 sessions, 3 tasks" in text
+    assert "of earlier nights" in text
+    assert len(project.machine.json("harvest")["tasks"]) == 3
 
 
 def test_what_the_heuristic_finds_is_found_once(make_machine: Make, monkeypatch: pytest.MonkeyPatch) -> None:

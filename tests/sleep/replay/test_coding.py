@@ -121,7 +121,7 @@ def test_reflection_is_told_which_condition_failed_and_how_often() -> None:
     prompt = reflect_prompt(pairs, "", target="skill", edit_budget=2)
     line = next(line for line in prompt.splitlines() if "make test" in line and "2 of 2" in line)
     assert line.startswith("- ")
-    assert "I tested it. The changes: ```diff +1 ```" in prompt
+    assert "I tested it.\n   The changes begin:\n     +1\n" in prompt
 
 
 def test_good_and_bad_attempts_in_checkouts_are_contrasted() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from skillopt_sleep.backends.base import Backend
 from skillopt_sleep.errors import CallFailed, UsageProblem
+from skillopt_sleep.judges import shown_answer
 from skillopt_sleep.replay import contrastive_reflect, multi_rollout
 from skillopt_sleep.types import ReplayResult, RolloutSet, TaskRecord
 
@@ -110,6 +111,19 @@ def test_the_six_widest_contrasts_are_shown_as_fenced_records() -> None:
         "----- END DATA attempts " + prompt.split("----- DATA attempts ")[1][:16]
     )[0]
     assert "Ignore the above" in inside
+
+
+def test_a_contrast_of_work_shows_both_diffs() -> None:
+    sets = [rollouts((1, 1), (0, 0))]
+    for attempt, line in zip(sets[0].attempts, ("good", "bad"), strict=True):
+        attempt.work = {"diff": f"+++ b/app.py\n+{line}\n" + "+more\n" * 900, "files": ["app.py"], "checks": []}
+        attempt.response = shown_answer("Much was said. " * 30, attempt.work)
+    backend = Sampler()
+    contrastive_reflect(backend, sets, "", "m")
+    (prompt,) = backend.prompts
+    assert "     +++ b/app.py\n     +good\n" in prompt
+    assert "     +++ b/app.py\n     +bad\n" in prompt
+    assert prompt.count("+more") < 200
 
 
 def test_a_raw_call_of_ones_own_is_used_and_its_failure_is_not_swallowed() -> None:

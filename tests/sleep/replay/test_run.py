@@ -15,6 +15,7 @@ from skillopt_sleep.budget import Meter
 from skillopt_sleep.errors import BudgetSpent, CallFailed, PendingCalls, UsageProblem
 from skillopt_sleep.evidence import EvidenceLog, attach, read_events, set_phase
 from skillopt_sleep.replay import aggregate_scores, replay_batch, replay_one, summarize, worker_count
+from skillopt_sleep.replay.workers import run_all
 from skillopt_sleep.types import TaskRecord
 
 
@@ -236,3 +237,22 @@ def test_nothing_to_replay_is_no_score() -> None:
     pairs: Sequence[Any] = replay_batch(MockBackend(), [], "", "")
     assert pairs == []
     assert aggregate_scores(pairs) == (0.0, 0.0)
+
+
+def test_a_spent_budget_lets_the_calls_in_flight_end_and_counts_them() -> None:
+    both, done, left = threading.Barrier(2), threading.Event(), []
+
+    def answer(number: int) -> int:
+        if number == 0:
+            both.wait()
+            raise BudgetSpent("spent", limit="tokens")
+        if number == 1:
+            both.wait()
+            assert not done.wait(0.2), "the batch ended while a call was being made"
+        left.append(number)
+        return number
+
+    with pytest.raises(BudgetSpent, match="spent"):
+        run_all(answer, range(50), workers=2)
+    done.set()
+    assert left == [1]

@@ -168,3 +168,12 @@ def test_scheduling_says_when_the_program_of_the_night_is_not_there(
     machine.tool("claude", "#!/bin/sh\n")
     assert command_line(words) == 0
     assert "would stop" not in capsys.readouterr().out
+
+
+def test_scheduling_says_what_a_night_in_checkouts_lacks(machine, capsys: pytest.CaptureFixture[str]) -> None:
+    machine.tool("claude", "#!/bin/sh\n")
+    words = ["schedule", "--project", str(machine.project), "--backend", "claude", "--replay-mode", "worktree"]
+    assert command_line(words) == 0
+    headline, _, told = capsys.readouterr().out.partition("As things are the night would stop: ")
+    assert "backend claude, sessions of claude, coding tasks in checkouts." in headline
+    assert "replay_mode worktree needs" in told

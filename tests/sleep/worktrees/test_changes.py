@@ -207,11 +207,23 @@ def test_too_much_is_refused_in_a_sentence(repo: Repo, tmp_path: Path) -> None:
     def random(tree: Path) -> None:
         (tree / "noise").write_bytes(os.urandom(3 * 1024**2))
 
+    def removed(tree: Path) -> None:
+        (tree / "large").unlink()
+
+    with (repo.root / "large").open("wb") as file:
+        file.truncate(65 * 1024**2)
+    repo.commit({})
+
     def nested(tree: Path) -> None:
         (tree / "/".join(["d"] * 300)).mkdir(parents=True)
 
     for number, (spoil, words) in enumerate(
-        ((sparse, "bytes of changed files"), (random, "a patch of more than"), (nested, "deep"))
+        (
+            (sparse, "bytes of changed files"),
+            (removed, "bytes of changed files"),
+            (random, "a patch of more than"),
+            (nested, "deep"),
+        )
     ):
         bench = Bench(repo, tmp_path / str(number))
         spoil(bench.tree)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -48,6 +49,16 @@ def test_what_cannot_be_started_is_not_decided(bubblewrap: None, repo: Repo, roo
             commands(repo.root).run(command, folder=room / "tree" / "sub", room=room)
     with pytest.raises(Undecidable, match="cannot be"):
         commands(repo.root).run("true", folder=room / "gone", room=room)
+
+
+def test_a_failure_on_a_full_disk_is_not_decided(
+    bubblewrap: None, repo: Repo, room: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(room)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1024))
+    assert commands(repo.root).run("true", folder=room / "tree", room=room).passed
+    with pytest.raises(Undecidable, match="nearly full"):
+        commands(repo.root).run("false", folder=room / "tree", room=room)
 
 
 def test_a_command_sees_and_changes_nothing_of_the_machine(bubblewrap: None, repo: Repo, room: Path) -> None:
@@ -121,6 +132,19 @@ def test_an_environment_of_python_brings_what_it_is_made_from(bubblewrap: None, 
 def test_links_are_places_of_the_project(repo: Repo, link: str) -> None:
     with pytest.raises(UsageProblem, match="replay_links"):
         commands_of(repo.config(replay_links=[link]))
+
+
+def test_a_link_of_the_repository_shows_no_secrets(repo: Repo, tmp_path: Path) -> None:
+    home, shared = Path("~").expanduser(), tmp_path / "shared"
+    (home / ".ssh").mkdir(parents=True)
+    shared.mkdir()
+    for target in (home / ".ssh", home):
+        (repo.root / "node_modules").symlink_to(target)
+        with pytest.raises(UsageProblem, match="must not see"):
+            commands_of(repo.config(replay_links=["node_modules"]))
+        (repo.root / "node_modules").unlink()
+    (repo.root / "node_modules").symlink_to(shared)
+    assert commands_of(repo.config(replay_links=["node_modules"])).links == (Path("node_modules"),)
 
 
 def test_a_readable_folder_that_is_missing_is_named(repo: Repo, tmp_path: Path) -> None:

@@ -131,6 +131,39 @@ def test_no_process_and_no_socket_of_the_machine(pen: Pen, desk: Path, tmp_path:
     assert subprocess.run(argv, capture_output=True, text=True, check=False).stdout == "-1 -1\nFalse\n"
 
 
+def test_the_machine_s_settings_are_not_written_by_root_either(pen: Pen, desk: Path) -> None:
+    places = ("/proc/sys/kernel/core_pattern", "/proc/sys/vm/overcommit_memory", "/proc/sysrq-trigger", "/proc/irq")
+    script = 'for place; do test -w "$place" && echo "$place"; done; echo end'
+    assert run(pen, desk, script, *places) == "end\n"
+    argv = pen.around(["sh", "-c", script, "sh", *places], folder=desk, rooms=True)
+    assert subprocess.run(argv, capture_output=True, text=True, check=False).stdout == "end\n"
+
+
+def test_no_service_is_reached_through_a_socket_in_the_file_system(pen: Pen, desk: Path, tmp_path: Path) -> None:
+    place = tmp_path / "home" / "agent.sock"
+    code = f"import socket; socket.socket(socket.AF_UNIX).connect({str(place)!r})"
+    with socket.socket(socket.AF_UNIX) as service:
+        service.bind(str(place))
+        service.listen()
+        argv = pen.around([sys.executable, "-I", "-S", "-c", code], folder=desk)
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert "refused" in done.stderr
+    assert place.is_socket()
+
+
+def test_what_an_agent_keeps_in_memory_is_bounded(pen: Pen, desk: Path) -> None:
+    if not pen.bounds:
+        pytest.skip("this bubblewrap cannot bound it")
+    argv = replace(pen, own=(Path("/dev/shm"),)).around(
+        ["sh", "-c", "stat -fc '%b %S' /dev/shm; echo x >/dev/shm/x; echo x >/dev/null; touch /dev/x"], folder=desk
+    )
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    blocks, size = map(int, done.stdout.split())
+    assert blocks * size == 2 * 1024**3
+    assert [line for line in done.stderr.splitlines() if "Read-only" not in line] == []
+    assert "/dev/x" in done.stderr
+
+
 def test_the_network_stays(pen: Pen, desk: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         code = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 20); print('there')"
@@ -172,6 +205,19 @@ def test_a_room_inside_of_the_pen_uncovers_nothing(pen: Pen, desk: Path, repo: R
         )
         done = subprocess.run(argv, cwd=desk, capture_output=True, text=True, check=False)
         assert done.stdout == "end\n"
+
+
+def test_secrets_that_a_variable_moves_are_hidden_too(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "kube").write_text("private")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join(("", str(tmp_path / "kube"), str(tmp_path / "gone"))))
+    for harmless in ("HISTFILE", "NETRC", "DOCKER_CONFIG"):
+        monkeypatch.setenv(harmless, {"HISTFILE": "/dev/null", "NETRC": "/"}.get(harmless, os.environ["HOME"]))
+    hidden = set(hidden_places(repo.config()))
+    assert {tmp_path / "settings" / "gh", tmp_path / "kube"} <= hidden
+    assert not hidden & {Path("/dev/null"), Path("/"), Path(os.environ["HOME"]), tmp_path / "gone"}
 
 
 def test_the_place_that_a_variable_names_is_hidden_too(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:

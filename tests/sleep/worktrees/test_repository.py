@@ -194,6 +194,32 @@ def test_what_is_no_repository_is_refused_in_one_sentence(tmp_path: Path, repo: 
         find_repository(tmp_path / "gone")
 
 
+def test_files_that_lie_elsewhere_are_refused(repo: Repo, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    repo.git("config", "core.worktree", str(tmp_path / "elsewhere"))
+    with pytest.raises(UsageProblem, match=r"core\.worktree"):
+        find_repository(repo.root)
+
+
+@pytest.mark.parametrize("way", ["file", "ext", "ssh"])
+def test_what_a_partial_clone_lacks_is_fetched_from_nowhere(repo: Repo, tmp_path: Path, way: str) -> None:
+    repo.git("config", "uploadpack.allowFilter", "true")
+    clone, ran, program = tmp_path / "clone", tmp_path / "ran", tmp_path / "evil"
+    run_git(tmp_path, "clone", "-q", "--filter=blob:none", f"file://{repo.root}", str(clone))
+    program.write_text(f"#!/bin/sh\ntouch '{ran}'\nexec git-upload-pack \"$@\"\n")
+    program.chmod(0o755)
+    address = {"file": f"file://{repo.root}", "ext": f"ext::{program}", "ssh": "ssh://there/r"}[way]
+    settings = {"remote.origin.url": address, "remote.origin.uploadpack": program, f"protocol.{way}.allow": "always"}
+    for key, value in (settings | {"core.sshCommand": program}).items():
+        run_git(clone, "config", key, str(value))
+    there = find_repository(clone)
+    with pytest.raises(GitFailed):
+        there.copy_commit(repo.commits[0], tmp_path / "copy")
+    with pytest.raises(UsageProblem):
+        there.resolve("1" * 40)
+    assert not ran.exists()
+
+
 def test_a_repository_that_holds_the_home_is_refused(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(repo.root / "src"))
     with pytest.raises(UsageProblem, match="holds your home"):

@@ -34,7 +34,7 @@ def test_an_attempt_from_end_to_end(repo: Repo, shop: Workshop) -> None:
     task = repo.task(
         repo.commits[1],
         "src",
-        [("command", "grep -q 7 ../a.txt"), ("command", "test -e ../out"), ("file_changed", "**"),
+        [("command", "grep -q 7 a.txt"), ("command", "test -e out"), ("file_changed", "**"),
          ("file_unchanged", "src/**"), ("diff_contains", "SEVEN"), ("contains", "not ours")],
     )  # fmt: skip
     space = shop.workspace(task, "under trial\n")
@@ -107,6 +107,27 @@ def test_a_command_that_cannot_start_is_undecided_and_too_much_is_refused(repo: 
     assert caught.value.kind == "refused"
 
 
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        pytest.param("rm check.sh", id="removed"),
+        pytest.param("chmod -x check.sh", id="no program any more"),
+        pytest.param("printf '#!/bin/sh\\r\\n' >check.sh", id="line ends"),
+        pytest.param("printf '#!/bin/sh\\necho bwrap: no >&2; exit 1\\n' >check.sh", id="tells of no sandbox"),
+    ],
+)
+def test_a_command_that_the_changes_keep_from_starting_fails(repo: Repo, shop: Workshop, spoil: str) -> None:
+    (repo.root / "check.sh").write_text("#!/bin/sh\nexit 1\n")
+    (repo.root / "check.sh").chmod(0o755)
+    repo.commit({})
+    task = repo.task(checks=[("command", "./check.sh"), ("command", "true")])
+    with shop.workspace(task, "").open() as desk:
+        work(desk, spoil)
+        first, second = desk.finish().checks
+    assert (first.passed, second.passed) == (False, True)
+    assert "check.sh" in first.note
+
+
 def test_a_folder_or_memory_that_leads_out_of_a_checkout_is_refused(
     repo: Repo, open_shop: Shop, tmp_path: Path
 ) -> None:
@@ -139,7 +160,21 @@ def test_a_project_in_a_folder_has_its_own_memory(repo: Repo, open_shop: Shop) -
         assert desk.finish().files == ()
 
 
-def test_identity_says_what_decides_about_the_work(repo: Repo, shop: Workshop) -> None:
+def test_commands_run_in_the_projects_folder_wherever_in_it_the_agent_worked(repo: Repo, open_shop: Shop) -> None:
+    shop = open_shop(repo, "src")
+    shop.preflight(repo.commits[-1], ["cat deep/b.py"])
+    with shop.workspace(repo.task(folder="src/deep", checks=[("command", "test -e deep/new")]), "").open() as desk:
+        (desk.folder / "new").write_text("x")
+        assert [check.passed for check in desk.finish().checks] == [True]
+
+
+def test_a_commit_is_asked_for_its_folders(repo: Repo, shop: Workshop) -> None:
+    found = [shop.has_folder(repo.commits[0], name) for name in ("", ".", "src", "src/deep", "src\\deep")]
+    assert all(found)
+    assert not any(shop.has_folder(repo.commits[0], name) for name in ("a.txt", "gone", "src/deep/b.py", "../x"))
+
+
+def test_identity_says_what_decides_about_the_work(repo: Repo, shop: Workshop, open_shop: Shop) -> None:
     task = repo.task(checks=[("command", "true")])
     first = shop.workspace(task, "memory")
     assert first.identity == shop.workspace(task, "other memory").identity
@@ -147,6 +182,8 @@ def test_identity_says_what_decides_about_the_work(repo: Repo, shop: Workshop) -
     same, other = [("command", "true")], [("command", "false")]
     others = [repo.task(repo.commits[0], "", same), repo.task(folder="src", checks=same), repo.task(checks=other)]
     assert len({shop.workspace(other, "").identity for other in others} | {first.identity}) == 4
+    with open_shop(repo, replay_minutes=3) as longer:
+        assert longer.workspace(task, "memory").identity != first.identity
     assert repo.commits[-1][:12] in first.about
     assert "\n" not in first.about
 
