@@ -4,7 +4,12 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-NAME="${1:?name a benchmark, such as searchqa}"
+NAME="${1:-}"
+if [ ! -f "configs/$NAME/default.yaml" ]; then
+  known="$(cd configs && echo [a-z]*/default.yaml)"
+  echo "usage: train_benchmark.sh NAME [arguments of skillopt-train], NAME one of: ${known//\/default.yaml/}" >&2
+  exit 2
+fi
 shift
 OPTIMIZER_MODEL="${OPTIMIZER_MODEL:-gpt-5.5}"
 TARGET_MODEL="${TARGET_MODEL:-gpt-5.5}"

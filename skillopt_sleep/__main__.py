@@ -10,15 +10,27 @@ import sys
 
 
 def main() -> int:
-    """The command `skillopt-sleep`; returns the exit code."""
+    """The command `skillopt-sleep`; returns the exit code. From then on interrupts change nothing: the process ends."""
     try:
         from skillopt_sleep.cli import main as command
 
-        return command()
+        code = command()
+        _end()
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process ends here; a second one changes nothing
+        _end()
         sys.stderr.write("skillopt-sleep: interrupted before anything was started.\n")
-        return 130
+        code = 130
+    return code
+
+
+def _end() -> None:
+    """Let the process end with its exit code, whatever interrupts come now or were caught before.
+
+    An interrupt that leaves an `exec` of text, with which data classes are made, marks the interpreter: a program that
+    was started with `-m` then ends by the signal. The next `exec` of text takes the mark away.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    exec("")
 
 
 if __name__ == "__main__":

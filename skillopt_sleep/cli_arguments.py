@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
 from skillopt_sleep.config_keys import BACKENDS, SOURCES
 from skillopt_sleep.errors import UsageProblem
+from skillopt_sleep.nearest import suggestion
 
 ACTIONS = {
     "run": "a whole night: learn from what is new and stage a proposal",
@@ -29,10 +32,11 @@ _HOME_PATHS = (
     *("vscode_workspace_storage", "copilot_cli_session_store"),
 )
 _COUNTS = {
-    "edit_budget": "most edits of one reflection",
-    "max_sessions": "most sessions a night reads",
-    "max_tasks": "most tasks a night works with",
+    "edit_budget": "most edits of one reflection (at least 1)",
+    "max_sessions": "most sessions a night reads; 0: three for each task",
+    "max_tasks": "most tasks a night works with (at least 1)",
 }
+_LEAST = {"max_sessions": 0}
 _NAMES = {"max_sessions": "max_sessions_per_night", "max_tasks": "max_tasks_per_night"}
 
 
@@ -76,7 +80,7 @@ def overrides_of(args: argparse.Namespace) -> dict[str, Any]:
         "max_calls_per_night": args.max_calls,
         "replay_mode": getattr(args, "replay_mode", "") or None,
     }
-    found |= {_NAMES.get(name, name): getattr(args, name) or None for name in _COUNTS}
+    found |= {_NAMES.get(name, name): getattr(args, name) for name in _COUNTS}
     found |= {name: _absolute(getattr(args, name)) for name in _PLAIN_PATHS}
     found |= {name: _absolute(getattr(args, name), home=True) for name in _HOME_PATHS}
     found["opencode_db"] = (
@@ -97,6 +101,29 @@ def wants_json(argv: list[str]) -> bool:
     return "--json" in argv[: argv.index("--") if "--" in argv else len(argv)]
 
 
+def _at_least(least: int) -> Callable[[str], int]:
+    """A whole number that is not too small."""
+
+    def read(text: str) -> int:
+        if not re.fullmatch(r"\s*[+-]?[0-9]{1,18}\s*", text) or int(text) < least:
+            raise argparse.ArgumentTypeError(f"expected a whole number of at least {least}, not {text!r}")
+        return int(text)
+
+    return read
+
+
+def _one_of(*choices: str) -> Callable[[str], str]:
+    """One of these words, or an empty text, which stands for the configured value."""
+
+    def read(text: str) -> str:
+        if text not in ("", *choices):
+            named = " or ".join(map(repr, choices))
+            raise argparse.ArgumentTypeError(f"expected {named}, not {text!r}{suggestion(text, choices)}")
+        return text
+
+    return read
+
+
 def _absolute(path: str, *, home: bool = False) -> str | None:
     if not path:
         return None
@@ -110,7 +137,7 @@ def _under(base: Path, path: str) -> str | None:
 def _add_common(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--project", default="", metavar="PATH", help="the project of this night (default: the current folder)")
-    add("--scope", default="", choices=("", "all", "invoked"), metavar="all|invoked", help="whose sessions are read")
+    add("--scope", default="", type=_one_of("all", "invoked"), metavar="all|invoked", help="whose sessions are read")
     add("--backend", default="", metavar="NAME", help=f"what answers model calls: {', '.join(BACKENDS)}")
     add("--model", default="", metavar="NAME", help="the backend's model")
     add("--source", default="", metavar="NAME", help=f"whose transcripts are read: {', '.join(SOURCES)}")
@@ -119,7 +146,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     add("--opencode-tool-replay", action="store_true", help="OpenCode may be given stand-ins of required tools")
     add("--lookback-hours", type=int, metavar="N", help="how far back the first harvest looks; 0: everything")
     for name, words in _COUNTS.items():
-        add(f"--{name.replace('_', '-')}", type=int, default=0, metavar="N", help=words)
+        add(f"--{name.replace('_', '-')}", type=_at_least(_LEAST.get(name, 1)), metavar="N", help=words)
     add("--max-tokens", type=int, metavar="N", help="hard cap on tokens of the night; 0: none may be spent")
     add("--max-calls", type=int, metavar="N", help="hard cap on model calls of the night")
     add("--target-skill-path", default="", metavar="P", help="the managed SKILL.md (relative: under the project)")
@@ -139,7 +166,7 @@ def _add_mode(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--replay-mode",
         default="",
-        choices=("", "mock", "worktree"),
+        type=_one_of("mock", "worktree"),
         metavar="mock|worktree",
         help="worktree: tasks that changed files are done in a fresh checkout; mock: all are answered in text",
     )

@@ -15,6 +15,7 @@ from skillopt_sleep.mining import SplitMemory, mine
 from skillopt_sleep.phases.coding import placed_tasks
 from skillopt_sleep.phases.context import read_document
 from skillopt_sleep.phases.plan import plan_night, tasks_tonight
+from skillopt_sleep.show import counted
 from skillopt_sleep.state import SleepState
 from skillopt_sleep.tasks_file import make_tasks_payload, write_tasks_file
 from skillopt_sleep.types import SessionDigest, TaskRecord
@@ -44,7 +45,7 @@ def harvest(args: argparse.Namespace) -> int:
             notice(note)
         print_json({**payload, **({"output": written} if written else {})})
         return 0
-    line(f"{len(digests)} sessions, {len(tasks)} tasks")
+    line(f"{counted(len(digests), 'session')}, {counted(len(tasks), 'task')}")
     for note in notes:
         line(f"note: {note}")
     for task in tasks:

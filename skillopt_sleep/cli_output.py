@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from skillopt_sleep.redact import redact_secrets
-from skillopt_sleep.show import json_safe, plain_line, terminal_line
+from skillopt_sleep.show import counted, json_safe, plain_line, terminal_line
 
 
 def print_json(value: Mapping[str, Any]) -> None:
@@ -31,6 +31,16 @@ def text_block(text: str) -> None:
     for row in str(redact_secrets(text)).split("\n"):
         indent = len(row) - len(row.lstrip(" "))
         print(" " * min(indent, 12) + plain_line(row))
+
+
+def replayed_tasks(found: int, replayed: int) -> str:
+    """How many tasks a night had, and how many of them it replayed where these are not all."""
+    return counted(found, "task") + (f" ({replayed} replayed)" if replayed != found else "")
+
+
+def waiting_prompts(number: int) -> str:
+    """That so many prompts of a handoff have no answer yet."""
+    return f"{counted(number, 'prompt')} {'waits' if number == 1 else 'wait'} for an answer"
 
 
 def lines(rows: Iterable[object]) -> None:

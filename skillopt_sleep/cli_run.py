@@ -10,7 +10,7 @@ from typing import Any
 from skillopt_sleep import staging
 from skillopt_sleep.backends import reaches_network
 from skillopt_sleep.cli_arguments import overrides_of
-from skillopt_sleep.cli_output import line, notice, print_json, text_block
+from skillopt_sleep.cli_output import line, notice, print_json, replayed_tasks, text_block, waiting_prompts
 from skillopt_sleep.config import SleepConfig, load_config
 from skillopt_sleep.errors import PendingCalls, SleepError, UsageProblem
 from skillopt_sleep.handoff_driver import Waiting, run_round
@@ -18,7 +18,7 @@ from skillopt_sleep.locks import night_lock
 from skillopt_sleep.mining import SplitMemory
 from skillopt_sleep.phases.plan import Plan, plan_night
 from skillopt_sleep.report import REASON_WORDS, held_out_scores
-from skillopt_sleep.show import quoted
+from skillopt_sleep.show import counted, quoted
 from skillopt_sleep.state import SleepState
 from skillopt_sleep.tasks_file import is_reviewed, load_tasks_file
 from skillopt_sleep.types import CycleOutcome, EditRecord, TaskRecord
@@ -113,6 +113,7 @@ def document_of(done: CycleOutcome, config: SleepConfig) -> dict[str, Any]:
         "tokens_used": report.tokens_used,
         "usage": report.usage,
         "gate_detail": report.gate_detail,
+        "n_replayed": report.n_replayed,
     }
 
 
@@ -128,11 +129,12 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
     if as_json:
         print_json(plan.to_dict())
         return
-    line(f"Night {plan.night}: {plan.n_sessions} sessions, {len(plan.tasks)} tasks. Nothing was sent.")
+    found = f"{counted(plan.n_sessions, 'session')}, {counted(len(plan.tasks), 'task')}"
+    line(f"Night {plan.night}: {found}. Nothing was sent.")
     for provider in plan.to_dict()["providers"]:
         line(
-            f"To {provider['backend']} (model {provider['model'] or 'as usual'}): {provider['n_calls']} calls that are "
-            f"known now, about {provider['tokens']} tokens of prompts"
+            f"To {provider['backend']} (model {provider['model'] or 'as usual'}): "
+            f"{counted(provider['n_calls'], 'call')} known by now, about {provider['tokens']} tokens of prompts"
         )
     kinds = ", ".join(f"{kind} {count}" for kind, count in plan.at_most.items())
     line(f"Calls at most: {plan.most}" + (f" ({kinds})" if kinds else "") + _caps(plan))
@@ -146,14 +148,14 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
 
 
 def _caps(plan: Plan) -> str:
-    calls = "no cap on calls" if plan.cap is None else f"never more than {plan.cap} calls"
+    calls = "no cap on calls" if plan.cap is None else f"never more than {counted(plan.cap, 'call')}"
     tokens = "no cap on tokens" if plan.token_cap is None else f"{plan.token_cap} tokens"
     return f"; {calls}, {tokens}"
 
 
 def _show_waiting(waiting: Waiting, *, as_json: bool) -> None:
     told = [
-        f"{waiting.pending} prompts wait for an answer: {waiting.prompts}",
+        f"{waiting_prompts(waiting.pending)}: {waiting.prompts}",
         f"Write the answers to {waiting.answers}, then run the same command again.",
     ]
     if as_json:
@@ -173,7 +175,8 @@ def _show_waiting(waiting: Waiting, *, as_json: bool) -> None:
 
 def _show(done: CycleOutcome, config: SleepConfig) -> None:
     report = done.report
-    line(f"Night {report.night}: {report.n_sessions} sessions, {report.n_tasks} tasks, {report.status}")
+    tasks = replayed_tasks(report.n_tasks, report.n_replayed)
+    line(f"Night {report.night}: {counted(report.n_sessions, 'session')}, {tasks}, {report.status}")
     accepted = "yes" if report.accepted else "no"
     line(f"held-out {held_out_scores(report)} => {report.gate_action or 'no decision'} (accepted={accepted})")
     why = str(report.gate_detail.get("reason") or "") or REASON_WORDS.get(report.no_edits_reason, "")

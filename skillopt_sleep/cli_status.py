@@ -12,7 +12,7 @@ from typing import Any
 from skillopt_sleep import paths, staging
 from skillopt_sleep.backends import HandoffFolder
 from skillopt_sleep.cli_arguments import overrides_of
-from skillopt_sleep.cli_output import line, notice, print_json, text_block
+from skillopt_sleep.cli_output import line, notice, print_json, replayed_tasks, text_block, waiting_prompts
 from skillopt_sleep.config import SleepConfig, load_config
 from skillopt_sleep.errors import NightBusy
 from skillopt_sleep.locks import holder, night_lock
@@ -125,7 +125,8 @@ def _show(document: dict[str, Any]) -> None:
         scores = scores_text(row.get("baseline"), row.get("candidate"), action=action, status=row.get("status"))
         word = row.get("status") or ("accepted" if row.get("accepted") else "rejected")
         accepted = ", accepted" if row.get("accepted") else ""
-        line(f"  night {row.get('night')}: {word}{accepted}, {row.get('n_tasks', 0)} tasks, {scores}")
+        tasks = replayed_tasks(row.get("n_tasks", 0), row.get("n_replayed", row.get("n_tasks", 0)))
+        line(f"  night {row.get('night')}: {word}{accepted}, {tasks}, {scores}")
     _show_trouble(document)
     for one in document["pending"]:
         held = f"; held for review: {'; '.join(one['held'])}" if one["held"] else ""
@@ -140,7 +141,7 @@ def _show_trouble(document: dict[str, Any]) -> None:
         line(f"a night is running (process {document['running']['pid']})")
     elif document["handoff_pending"]:
         asked = document["handoff_pending"]
-        line(f"night {document['interrupted_night']}: {asked['count']} prompts wait for an answer: {asked['prompts']}")
+        line(f"night {document['interrupted_night']}: {waiting_prompts(asked['count'])}: {asked['prompts']}")
     elif document["interrupted_night"] is not None:
         line(f"night {document['interrupted_night']} was interrupted; `skillopt-sleep run` goes on with it")
     failure = document["last_failure"]

@@ -60,7 +60,7 @@ class Key:
             "text": "text",
             "folder": "the path of a folder",
             "path": "a path",
-            "choice": "one of " + ", ".join(repr(choice) for choice in self.choices),
+            "choice": "one of " + ", ".join(repr(choice) for choice in self.choices if choice) + self._empty(),
             "flag": "true or false",
             "integer": "a whole number" + self._range(),
             "number": "a number" + self._range(),
@@ -69,6 +69,9 @@ class Key:
             "projects": "'invoked', 'all' or a list of project paths",
         }[self.kind]
         return words + (" or null" if self.nullable else "")
+
+    def _empty(self) -> str:
+        return ", or empty" if "" in self.choices else ""
 
     def _range(self) -> str:
         if self.low is not None and self.high is not None:

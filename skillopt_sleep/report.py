@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from skillopt_sleep.config import SleepConfig
-from skillopt_sleep.show import DASH, prose, score_text, scores_text, table_cell
+from skillopt_sleep.show import DASH, counted, prose, score_text, scores_text, table_cell
 from skillopt_sleep.types import EditRecord, SkillGroupReport, SleepReport
 
 _FILES = 4
@@ -14,7 +14,7 @@ _FILES = 4
 STATUS_WORDS = {
     "completed": "the night did all that it set out to do",
     "no_tasks": "there was nothing to learn from",
-    "degraded": "too many model calls failed to learn anything by",
+    "degraded": "too much failed to learn from it",
     "inconclusive": "the validation tasks were not enough to decide",
     "budget_spent": "a cap was reached before the end",
     "failed": "the night could not be finished",
@@ -100,7 +100,8 @@ def _status(report: SleepReport) -> str:
 def _tokens(report: SleepReport) -> str:
     about = "about " if report.usage.get("estimated") else ""
     calls = report.usage.get("calls")
-    return f"{about}{report.tokens_used}, price unknown" + (f", in {calls} calls" if calls is not None else "")
+    made = f", in {counted(calls, 'call')}" if calls is not None else ""
+    return f"{about}{report.tokens_used}, price unknown{made}"
 
 
 def _banner(report: SleepReport, *, gated: bool) -> str:
@@ -126,16 +127,22 @@ def _trial(row: Mapping[str, Any]) -> str:
     table = ["| Task | Tags | Baseline | Candidate | Change |", "|---|---|---|---|---|"]
     for delta in deltas:
         cells = (
-            table_cell(delta.get("task_id")),
+            table_cell(_task(delta)),
             table_cell(", ".join(map(str, delta.get("tags") or []))),
             score_text(delta.get("baseline_score")),
             score_text(delta.get("candidate_score")),
             table_cell(delta.get("status")),
         )
         table.append("| " + " | ".join(cells) + " |")
-    files = [f"{prose(row.get('task_id'))}: {_changed(row['files'])}" for row in deltas if row.get("files")]
+    files = [f"{prose(_task(row))}: {_changed(row['files'])}" for row in deltas if row.get("files")]
     work = "\nFiles that the work in checkouts changed:\n\n" + "".join(f"- {one}\n" for one in files) if files else ""
     return head + "\n" + "\n".join(table) + "\n" + work
+
+
+def _task(row: Mapping[str, Any]) -> str:
+    """A task's id and the first words of its request."""
+    words = str(row.get("request") or "")
+    return f"{row.get('task_id')} {DASH} {words}" if words else str(row.get("task_id"))
 
 
 def _changed(files: Mapping[str, Sequence[str]]) -> str:

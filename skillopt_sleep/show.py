@@ -60,6 +60,11 @@ def scores_text(before: object, after: object, *, action: object, status: object
     return f"{score_text(before)} -> {score_text(after)}"
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 session`, `2 sessions`: a number with a noun whose plural ends in s."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def quoted(name: object) -> str:
     """A name as quoted data in plain ASCII, which no terminal and no shell takes for anything else."""
     return ascii(plain_line(name))

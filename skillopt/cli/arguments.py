@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from skillopt.config.flags import Command, FlagSpec, flag_specs
+from skillopt.config.keys import KEYS
 
 SPLITS = ("all", "train", "val", "test", "selection", "valid_seen", "valid_unseen")
 
@@ -77,7 +78,9 @@ class _Parser(argparse.ArgumentParser):
         hint = ""
         if message.startswith("unrecognized arguments:") and len(words) > 2:
             known = [name for action in self._actions for name in action.option_strings]
-            near = difflib.get_close_matches(words[2].split("=")[0], known, 1)
+            given = words[2].split("=")[0]
+            named = [f"--{key.flat}" for key in KEYS if given == f"--{key.name}" and f"--{key.flat}" in known]
+            near = named or difflib.get_close_matches(given, known, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
         super().error(f"{message}{hint} (-h lists the usual flags, --help all)")
 

@@ -7,16 +7,19 @@ import contextlib
 import io
 import json
 import os
+import shlex
 import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, TextIO
 
-from skillopt.errors import InterruptedRunError, SkillOptError
+from skillopt.errors import InterruptedRunError, SkillOptError, UsageError
 
 if TYPE_CHECKING:
+    from skillopt.config.run_config import RunConfig
     from skillopt.tracking.console import ConsoleSink
     from skillopt.utils.cancel import CancelToken
 
@@ -76,6 +79,19 @@ def interruptible() -> Iterator[CancelToken]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def resumable(config: RunConfig) -> Iterator[None]:
+    """Say how to go on with what ends early inside, when nobody chose its folder: the next run would get a new one."""
+    try:
+        yield
+    except (SkillOptError, KeyboardInterrupt) as error:
+        folder = config.env.out_root
+        stopped = not isinstance(error, UsageError) and Path(folder).is_dir()
+        if stopped and config.source("env.out_root") == "derived":
+            print(f"note: to go on with this run, add --out_root {shlex.quote(folder)}", file=sys.stderr)
+        raise
 
 
 def console() -> ConsoleSink:

@@ -26,8 +26,10 @@ def may_start(config: RunConfig) -> bool:
     said = _estimate(excess)
     if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
         print(f"{said} Start? [y/N] ", end="", file=sys.stderr, flush=True)
-        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+        answer = sys.stdin.readline()
+        if answer.strip().lower() in ("y", "yes"):
             return True
+        print("" if answer else "\n", end="", file=sys.stderr)  # the end of the input leaves the line open
         print("skillopt: not started; nothing was spent.", file=sys.stderr)
         return False
     if excess.chosen:

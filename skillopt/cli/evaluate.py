@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from skillopt.cli.arguments import parse
-from skillopt.cli.common import DONE, arguments, console, interruptible, print_json, run
+from skillopt.cli.common import DONE, arguments, console, interruptible, print_json, resumable, run
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from skillopt.config.resolve import resolve
 
         config = resolve(parsed.config_path, cfg_options=parsed.cfg_options, flags=parsed.flags, command="eval")
-        with interruptible() as stop:
+        with resumable(config), interruptible() as stop:
             skill = Path(str(parsed.skill))
             summary = api.evaluate(skill, config, split=parsed.split, sinks=[console()], stop=stop)
         if parsed.json:

@@ -74,7 +74,7 @@ def model_lines(summary: JsonObject) -> list[str]:
 def plan_report(plan: Plan) -> str:
     """What a run would take, from a run in which nothing is proposed to one in which every step is accepted."""
     sizes = ", ".join(f"{name} {number or 'unknown'}" for name, number in plan.items.items())
-    lines = [f"Items: {sizes}", f"Steps: {plan.steps} in {plan.epochs} epochs", ""]
+    lines = [f"Items: {sizes}", f"Steps: {plan.steps} in {_some(plan.epochs, 'epoch')}", ""]
     lines.append("At least (nothing is proposed) to at most (every step is accepted); retries and repairs come on top:")
     for name, role in plan.roles.items():
         lines += _role_lines(name, role)
@@ -112,6 +112,10 @@ def _gain_line(plan: Plan) -> str:
         return f"{gate}: none; {plan.items['val']} validation items are too few for {plan.looks} looks"
     items, share = plan.smallest_gain
     return f"{gate}: {items} of {plan.items['val']} validation items ({share:.1%})"
+
+
+def _some(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _span(span: Range | None) -> str:

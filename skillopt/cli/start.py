@@ -30,8 +30,19 @@ def evaluate() -> int:
 def _main_of(module: str) -> int:
     try:
         code: int = importlib.import_module(module).main()
-        return code
+        _end()
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process ends here; a second one changes nothing
+        _end()
         sys.stderr.write("skillopt: interrupted before anything was started.\n")
-        return _INTERRUPTED
+        code = _INTERRUPTED
+    return code
+
+
+def _end() -> None:
+    """Let the process end with its exit code, whatever interrupts come now or were caught before.
+
+    An interrupt that leaves an `exec` of text, with which data classes are made, marks the interpreter: a program that
+    was started with `-m` then ends by the signal. The next `exec` of text takes the mark away.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    exec("")

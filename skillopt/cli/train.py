@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from skillopt.cli.arguments import parse
-from skillopt.cli.common import DONE, FAILED, arguments, console, interruptible, print_json, run
+from skillopt.cli.common import DONE, FAILED, arguments, console, interruptible, print_json, resumable, run
 
 if TYPE_CHECKING:
     from skillopt.types import JsonObject
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _show(plan.to_dict(), plan_report(plan), out, as_json=parsed.json)
         if not parsed.yes and not may_start(config):
             return FAILED
-        with interruptible() as stop:
+        with resumable(config), interruptible() as stop:
             trained = api.train(config, sinks=[console()], stop=stop)
         report = "" if parsed.json else train_report(trained.summary, str(trained.out_root))
         return _show(trained.summary, report, out, as_json=parsed.json)

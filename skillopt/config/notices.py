@@ -75,6 +75,7 @@ def idle_settings(given: Collected, roles: Mapping[str, RoleConfig], path: Path 
         *_unused_backends(given, own, roles),
         *_without_effort(own, roles),
         *_without_trace(own, roles),
+        *_without_time(own, roles),
     ]
 
 
@@ -157,3 +158,20 @@ def _without_trace(own: Mapping[str, Setting], roles: Mapping[str, RoleConfig]) 
     target = roles["target"].backend
     if setting is not None and setting.value is True and setting.explicit and target != "codex_exec":
         yield f"{setting.source}: codex_trace_to_optimizer has no effect: the target is {target}, not codex_exec"
+
+
+def _without_time(own: Mapping[str, Setting], roles: Mapping[str, RoleConfig]) -> Iterator[str]:
+    """A time for a whole call that is shorter than two attempts may take, and therefore bounds nothing."""
+    setting = own.get("model.timeout_seconds")
+    for role in roles.values():
+        attempt = 0.0 if _works_in_a_folder(role) else float(role.settings.get("timeout_seconds") or 0)
+        if setting is not None and float(str(setting.value)) < 2 * attempt:
+            field = next(field for field in PROVIDERS[role.backend].all_fields if field.name == "timeout_seconds")
+            yield (
+                f"{setting.source}: timeout_seconds = {setting.value} does not shorten calls of the {role.role}: one "
+                f"attempt may take {attempt:g} s, and a call twice that; set model.{field.keys_for(role.role)[0]} too"
+            )
+
+
+def _works_in_a_folder(role: RoleConfig) -> bool:
+    return role.role == "target" and PROVIDERS[role.backend].kind != "chat"

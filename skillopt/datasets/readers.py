@@ -180,10 +180,10 @@ def _csv_rows(path: Path, text: str) -> Iterator[_Row]:
                 header = _header(cells, where)
                 continue
             if len(cells) != len(header):
-                raise DataError(
-                    f"{where}: {len(cells)} cells, but the header has {len(header)} columns; "
-                    "put cells that hold a comma in double quotes."
+                advice = (
+                    "put cells that hold a comma in double quotes" if len(cells) > len(header) else "fill in the row"
                 )
+                raise DataError(f"{where}: {len(cells)} cells, but the header has {len(header)} columns; {advice}.")
             yield _Row(dict(zip(header, cells, strict=True)), where)
     except csv.Error as error:
         raise DataError(f"{path}:{start}: not valid CSV ({error}).") from None

@@ -91,11 +91,14 @@ def error_from_status(status: int, headers: Mapping[str, str], body: str, where:
     return _bad_request(detail, said, where, headers)
 
 
-def network_error(error: BaseException, where: Where, *, reached: bool) -> TransientError:
-    """The error for a connection that failed. `reached`: a connection existed before it broke."""
+def network_error(error: BaseException, where: Where, *, reached: bool, proxy: str = "") -> TransientError:
+    """The error for a connection that failed. `reached`: a connection existed before it broke. `proxy`: its address."""
     reason = redact(_root_reason(error), where.secrets)[:300]
     if reached:
         return TransientError(f"The connection to {where.short} broke: {reason}")
+    if proxy:
+        host = proxy.rpartition("@")[2]  # without a name and password
+        reason += f" (through the proxy {host} of this environment; NO_PROXY names the hosts that need none)"
     return UnreachableError(f"Nothing answers at {where.url} ({where.role} model {where.model!r}): {reason}")
 
 

@@ -92,7 +92,8 @@ class HttpPool:
                 raise ModelSetupError(f"{request.where.url!r} is not an http(s) address: {said}") from None
             except (requests.exceptions.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
                 token.raise_if_cancelled()
-                raise network_error(error, request.where, reached=cutter.connected) from None
+                proxy = requests.utils.select_proxy(request.url, self._way(request.url).settings.get("proxies"))
+                raise network_error(error, request.where, reached=cutter.connected, proxy=proxy or "") from None
         if cutter.was_cut:
             token.raise_if_cancelled()
             raise TransientError(f"The connection to {request.where.short} was cut.")

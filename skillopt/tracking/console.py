@@ -135,7 +135,12 @@ def _retry(data: Mapping[str, Any]) -> str:
 def _started(data: Mapping[str, Any]) -> str:
     resumed = data.get("resumed_from")
     again = f", going on after step {resumed}" if resumed is not None else ""
-    return f"Run folder {data['out_root']}: {data['epochs']} epochs, {data['total_steps']} steps{again}"
+    sizes = f"{_some(data['epochs'], 'epoch')}, {_some(data['total_steps'], 'step')}"
+    return f"Run folder {data['out_root']}: {sizes}{again}"
+
+
+def _some(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {

@@ -66,15 +66,21 @@ class Agent:
 
         Raises ProviderFault: setup when it cannot be started, Late at the end of its time, DiskFull.
         """
+        from skillopt_sleep.worktrees.pen import run_penned
+
         self.program.check(self.path)
         homes = [place for place in self.homes if place.exists()]
         kept = [place for home in homes for name in self.kept if (place := home / name).exists()]
         readable = [*program_files(self.path), *self.needed, *kept]
-        penned = desk.penned(argv, writable=homes, readable=readable, rooms=self.rooms)
         env = {name: value for name, value in self.env.items() if name not in _NOT_HERE}
         try:
             with _while_there_is_room(desk.folder) as room:
-                return self.program.run(penned, stdin=stdin, folder=desk.folder, env=env, seconds=seconds, cancel=room)
+                return run_penned(
+                    lambda: desk.penned(argv, writable=homes, readable=readable, rooms=self.rooms),
+                    lambda penned: self.program.run(
+                        penned, stdin=stdin, folder=desk.folder, env=env, seconds=seconds, cancel=room
+                    ),
+                )
         except InterruptedRunError as error:
             raise DiskFull(f"{self.program.who} was ended: the disk of {desk.folder} is nearly full.") from error
 

@@ -28,6 +28,7 @@ class Backend:
     `reflect` asks not to repeat them. `evidence`, `evidence_phase`: see `skillopt_sleep.evidence`. `meter` counts and
     caps the calls; `cache` keeps their answers. `has_tools`: it can prove that a tool was called. `works_in_files`: it
     can do a task in a checkout, which `workshop` then makes; `say` tells whoever watches how such a task went.
+    `replayed`: the ids of the tasks that have a result, with a score or with an error.
     """
 
     name = ""
@@ -40,6 +41,7 @@ class Backend:
         self.cache = cache
         self.workshop: Workshop | None = None
         self.say: Callable[[str], None] | None = None
+        self.replayed: set[str] = set()
         self.preferences = ""
         self.rejected_edits: Sequence[EditRecord] = ()
         self.evidence: Any = None

@@ -147,5 +147,9 @@ def _forwarded(name: str) -> property:
     return property(read, write)
 
 
-for _name in ("meter", "cache", "workshop", "say", "preferences", "rejected_edits", "evidence", "evidence_phase"):
+_SHARED = (
+    *("meter", "cache", "workshop", "say", "replayed"),
+    *("preferences", "rejected_edits", "evidence", "evidence_phase"),
+)
+for _name in _SHARED:
     setattr(DualBackend, _name, _forwarded(_name))

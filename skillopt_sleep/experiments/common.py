@@ -65,7 +65,7 @@ def add_backend_flags(parser: argparse.ArgumentParser, *, roles: bool = False) -
     parser.add_argument("--model", default="", help="the backend's model")
     parser.add_argument("--codex-path", default="", help="the codex program")
     for role in ("optimizer", "target") if roles else ():
-        parser.add_argument(f"--{role}-backend", choices=("", *BACKENDS), default="", help=f"backend of the {role}")
+        parser.add_argument(f"--{role}-backend", choices=BACKENDS, default="", help=f"backend of the {role}")
         parser.add_argument(f"--{role}-model", default="", help=f"model of the {role}")
 
 

@@ -107,7 +107,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--data-root", default="", help="the clone of gbrain-evals or the folder of its seeds")
     made.add_argument("--backend", choices=BACKENDS, default="mock")
     made.add_argument("--model", default="")
-    made.add_argument("--target-backend", choices=("", *BACKENDS), default="", help="who is scored in a transfer")
+    made.add_argument("--target-backend", choices=BACKENDS, default="", help="who is scored in a transfer")
     made.add_argument("--target-model", default="")
     made.add_argument("--nights", type=int, default=3)
     made.add_argument("--retry-errors", action="store_true", help="run again what failed before")

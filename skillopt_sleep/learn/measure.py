@@ -13,6 +13,7 @@ from typing import Any
 
 from skillopt_sleep.learn.gate import TIE_TOLERANCE, evaluate_gate, is_better, select_gate_score
 from skillopt_sleep.replay import replay_batch
+from skillopt_sleep.show import terminal_line
 from skillopt_sleep.types import ReplayResult, TaskRecord
 from skillopt_sleep.vendored.evaluation.stats import paired
 
@@ -21,6 +22,7 @@ Pair = tuple[TaskRecord, ReplayResult]
 MOST_MISSING = 0.2
 """A comparison that lacks a larger share of its tasks is not decided."""
 
+_REQUEST_CHARS = 58  # an ellipsis may follow
 _PASSING = ("transient", "rate", "empty", "unparsed")
 
 
@@ -155,7 +157,7 @@ def decide(before: Measure, after: Measure, settings: GateSettings, *, leaked: b
 
 
 def task_deltas(before: Measure, after: Measure, settings: GateSettings) -> list[dict[str, Any]]:
-    """One row for each task: id, tags, both scores, status, and whether both scores are finite.
+    """One row for each task: id, tags, both scores, status, whether both scores are finite, the request's first words.
 
     A task without a score on one side has status regressed, and null for the score that it lacks. A task that was done
     in a checkout has `files` too: what the attempts of both sides changed.
@@ -173,6 +175,7 @@ def task_deltas(before: Measure, after: Measure, settings: GateSettings) -> list
                 "candidate_score": now,
                 "status": _status(was, now),
                 "scores_are_finite": was is not None and now is not None,
+                "request": terminal_line(task.intent, _REQUEST_CHARS),
                 **_files(old.get(task_id), new.get(task_id)),
             }
         )

@@ -10,6 +10,7 @@ from skillopt_sleep.mining.heuristic import heuristic_mine
 from skillopt_sleep.mining.merge import dedup_tasks
 from skillopt_sleep.mining.splits import SplitMemory, assign_splits, split_fractions
 from skillopt_sleep.mining.target import filter_tasks_for_target
+from skillopt_sleep.show import counted
 from skillopt_sleep.types import SessionDigest, TaskRecord
 
 
@@ -89,5 +90,5 @@ def _by_model(
         return []
     failures = list(getattr(miner, "failures", ()))
     if failures:
-        notes.append(f"The model gave nothing usable for {len(failures)} sessions, first: {failures[0]}")
+        notes.append(f"The model gave nothing usable for {counted(len(failures), 'session')}, first: {failures[0]}")
     return tasks

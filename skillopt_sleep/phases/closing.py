@@ -11,7 +11,7 @@ from skillopt_sleep import paths
 from skillopt_sleep.learn import refused_edits, skill_group_reports, slow_note
 from skillopt_sleep.phases.coding import modes_of
 from skillopt_sleep.phases.context import LiveDocument, Night
-from skillopt_sleep.phases.holdout import holdout_record, practised
+from skillopt_sleep.phases.holdout import holdout_record
 from skillopt_sleep.phases.learning import SLOW_NOTE
 from skillopt_sleep.redact import redact_secrets
 from skillopt_sleep.report import render_report
@@ -32,8 +32,9 @@ def decide(night: Night) -> dict[str, Any]:
     report.notes += [
         f"Skill {terminal_line(one.skill_name)}: {one.reason}" for one in night.groups if one.status != "consolidated"
     ]
+    report.n_replayed = len(night.replayed)
     report.tokens_used, report.usage = _usage(night)
-    if report.usage.get("tasks_in_checkouts") and not night.stopped:
+    if report.usage.get("tasks_in_checkouts"):
         done, told = report.usage["tasks_in_checkouts"], report.usage["tasks_in_text"]
         report.notes.append(f"Tasks done in a checkout: {done}; answered in text: {told}.")
     report.ended_at = night.clock().isoformat(timespec="seconds")
@@ -62,7 +63,7 @@ def _usage(night: Night) -> tuple[int, dict[str, Any]]:
     meter = getattr(night.backend, "meter", None)
     usage = meter.to_dict() if meter is not None else {}
     usage["estimated"] = bool(getattr(night.backend, "tokens_estimated", False))
-    usage.update(modes_of(night, practised(night)))
+    usage.update(modes_of(night, night.replayed))
     tokens = getattr(night.backend, "tokens_used", None)
     return max(int(usage.get("tokens", 0)), int(tokens()) if callable(tokens) else 0), usage
 
@@ -70,7 +71,8 @@ def _usage(night: Night) -> tuple[int, dict[str, Any]]:
 def _status(night: Night) -> str:
     """One word for how the night went: stopped by a limit, without tasks, with too many failures, undecided, done.
 
-    Undecided is a night in which nothing was decided, neither for the managed skill nor for any named one.
+    Undecided is a night in which nothing was decided, neither for the managed skill nor for any named one; it had too
+    many failures when a named skill failed outright.
     """
     if night.stopped:
         return "budget_spent"
@@ -82,9 +84,11 @@ def _status(night: Night) -> str:
     if any(row.get("verdict") == "inconclusive" and row.get("n_errors") for row in night.report.gate_trials):
         return "degraded"
     results = [one for one in (own, *(group.result for group in night.groups)) if one is not None]
-    if not results or any(map(_decided, results)):
+    if any(map(_decided, results)):
         return "completed"
-    return "degraded" if any(one.no_edits_reason in _FAILED for one in results) else "inconclusive"
+    if any(one.no_edits_reason in _FAILED for one in results) or any(one.status == "failed" for one in night.groups):
+        return "degraded"
+    return "inconclusive" if results else "completed"
 
 
 def _decided(result: ConsolidationResult) -> bool:
@@ -164,6 +168,7 @@ def _diagnostics(night: Night) -> dict[str, Any]:
         "gate_no_regression": report.gate_no_regression,
         "status": report.status,
         "n_tasks": report.n_tasks,
+        "n_replayed": report.n_replayed,
         "n_errors": report.n_errors,
         "baseline_score": report.baseline_score,
         "candidate_score": report.candidate_score,

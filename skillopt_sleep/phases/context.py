@@ -95,6 +95,11 @@ class Night:
         """The project's absolute path."""
         return str(self.config.project)
 
+    @property
+    def replayed(self) -> list[TaskRecord]:
+        """The tasks of tonight that have a result by now, with a score or with an error."""
+        return [task for task in self.tasks if task.id in getattr(self.backend, "replayed", ())]
+
     def say(self, text: str) -> None:
         """Tell the person who watches, on stderr, when progress is wanted."""
         if self.config.get("progress"):

@@ -176,6 +176,7 @@ def record_failure(night: Night, error: BaseException) -> None:
         tidy_up(night, dict(journal.closing or {}), adopted=False)
         return
     night.report.status = "failed"
+    night.report.n_replayed = night.report.n_replayed or len(night.replayed)
     _count_night(night, journal)
     night.state.record_night({**history_row(night.report, journal), "reason": str(error)})
     note_failure(night, error, journal.night)
@@ -201,6 +202,7 @@ def history_row(report: SleepReport, journal: Journal) -> dict[str, Any]:
         "baseline": report.baseline_score,
         "candidate": report.candidate_score,
         "n_tasks": report.n_tasks,
+        "n_replayed": report.n_replayed,
         "staging": journal.staging_dir,
         "project": journal.project,
         "status": report.status,

@@ -14,8 +14,8 @@ from skillopt_sleep.harvest import Receipt, harvest, hold_window
 from skillopt_sleep.mining import SplitMemory, make_llm_miner, mine
 from skillopt_sleep.phases.coding import place_tasks
 from skillopt_sleep.phases.context import Night, mocked
-from skillopt_sleep.phases.holdout import arrange_holdout, practised, tell_holdout
-from skillopt_sleep.show import terminal_line
+from skillopt_sleep.phases.holdout import arrange_holdout, tell_holdout
+from skillopt_sleep.show import counted, terminal_line
 from skillopt_sleep.types import SessionDigest, TaskRecord
 
 _PROMPTS, _PROMPT_CHARS, _FINAL_CHARS = 6, 200, 300
@@ -60,7 +60,6 @@ def find_tasks(night: Night) -> None:
             receipt = json.dumps(night.receipt.to_dict()) if night.receipt is not None else ""
             holdout = json.dumps({"moved": night.moved, "helpers": night.helpers})
             night.pins.pin_tasks(night.tasks, receipt=receipt, n_sessions=night.report.n_sessions, holdout=holdout)
-    night.report.n_replayed = len(practised(night))
     night.report.n_tasks = len(night.tasks) - len(night.helpers)
     for task in night.tasks:
         _log_task(night, task)
@@ -70,7 +69,7 @@ def find_tasks(night: Night) -> None:
         night.note(f"There are no tasks tonight: {where}.")
     elif night.seed is None and mocked(night.backend):
         night.note("The backend mock calls no model and learns nothing from sessions; choose another with --backend.")
-    night.say(f"{len(night.tasks)} tasks")
+    night.say(counted(len(night.tasks), "task"))
     tell_holdout(night)
 
 
@@ -171,7 +170,9 @@ def _keep_backlog(night: Night, mined: Sequence[TaskRecord], limit: int) -> None
     if left:
         taken = {path: turns for path, turns in night.receipt.taken.items() if path not in left}
         night.receipt = replace(night.receipt, taken=taken)
-        night.note(f"{len(left)} sessions wait for the next night, because {limit} tasks are enough for one.")
+        wait, enough = "waits" if len(left) == 1 else "wait", "is" if limit == 1 else "are"
+        why = f"{counted(limit, 'task')} {enough} enough for one"
+        night.note(f"{counted(len(left), 'session')} {wait} for the next night, because {why}.")
 
 
 def _receipt(text: Any) -> Receipt | None:

@@ -17,7 +17,7 @@ from skillopt_sleep.mining import (
 )
 from skillopt_sleep.phases.coding import known_tonight, tell_gone
 from skillopt_sleep.phases.context import Night
-from skillopt_sleep.show import terminal_line
+from skillopt_sleep.show import counted, terminal_line
 from skillopt_sleep.types import TaskRecord
 
 _HELP = "More sessions help, a longer lookback_hours, or a lower gate_min_val."
@@ -165,4 +165,4 @@ def _val_ids(tasks: Iterable[TaskRecord]) -> set[str]:
 
 
 def _count(number: int) -> str:
-    return f"{number} validation task{'s' if number != 1 else ''}"
+    return counted(number, "validation task")

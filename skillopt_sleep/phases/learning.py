@@ -20,6 +20,7 @@ from skillopt_sleep.phases.coding import placed_history
 from skillopt_sleep.phases.context import LiveDocument, Night, is_here, read_document
 from skillopt_sleep.phases.holdout import by_skill, stops
 from skillopt_sleep.replay import replay_batch, summarize
+from skillopt_sleep.show import counted
 from skillopt_sleep.types import GroupConsolidation, SkillGroup, SkillProposal, TaskRecord
 
 SLOW_NOTE = "slow_update"
@@ -32,12 +33,13 @@ def learn(night: Night) -> None:
         night.report.no_edits_reason = "no_training_tasks"
         night.note("Every task of tonight belongs to a named skill, so the managed one learns nothing.")
         return
-    night.say(f"learning from {len(own)} tasks")
+    night.say(f"learning from {counted(len(own), 'task')}")
     foreign = {task.project for task in own if not is_here(night, task)}
     if foreign and night.evolve_memory:
+        others = counted(len(foreign), "other project")
         night.note(
-            f"The project's memory is left alone tonight, because tasks of {len(foreign)} other projects took part; "
-            "run with --scope invoked to let it change."
+            f"The project's memory is left alone tonight, because tasks of {others} took part; run with --scope "
+            "invoked to let it change."
         )
     slow = None
     if night.config.get("slow_update"):
@@ -71,7 +73,7 @@ def learn_named_skills(night: Night) -> None:
             continue
         found[name] = document
         groups.append(SkillGroup(name, document.text, tasks))
-    night.say(f"learning for {len(groups)} named skills")
+    night.say(f"learning for {counted(len(groups), 'named skill')}")
     night.groups = skipped
     history = _history(night)
     night.groups = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Sequence
 from datetime import datetime, timezone
@@ -28,8 +27,8 @@ from skillopt_sleep.phases.journal import (
     next_number,
     read_journal,
 )
+from skillopt_sleep.phases.models import tell_change
 from skillopt_sleep.prompts import override_problem
-from skillopt_sleep.show import terminal_line
 from skillopt_sleep.staging.signing import load_seal
 from skillopt_sleep.state import SleepState
 from skillopt_sleep.types import EditRecord, SleepReport, TaskRecord
@@ -65,13 +64,15 @@ def open_night(
     night.seed = [TaskRecord.from_dict(task.to_dict()) for task in seed] if seed is not None else None
     model, finished = night.backend, night.journal
     key = str(getattr(model, "model_key", "") or f"{getattr(model, 'name', '')}::{getattr(model, 'model', '')}")
-    _prepare(model, config, night.state, key)
+    _prepare(model, config, night.state)
     marks = marks_of(config, key, night.seed)
     night.outdated = finished is not None and bool(differing(finished.marks, marks))
     try:
-        _begin(night, marks, preview=preview)
+        anew = _begin(night, marks, preview=preview)
         _give_cache(model, config)
         _start_evidence(night, key, resumed=_restore(model, night.journal))
+        if finished is None:
+            tell_change(night, key, aloud=anew and not preview)
     except BaseException:
         close_workshop(night)
         raise
@@ -104,10 +105,10 @@ def _new_night(config: SleepConfig, backend: Any, clock: Clock, *, dry_run: bool
     )
 
 
-def _begin(night: Night, marks: dict[str, str], *, preview: bool) -> None:
-    """Find or open the journal, and before that everything that coding tasks need."""
+def _begin(night: Night, marks: dict[str, str], *, preview: bool) -> bool:
+    """Find or open the journal, and before that everything that coding tasks need. False for a night that goes on."""
     config, state = night.config, night.state
-    began = night.clock()
+    began, anew = night.clock(), False
     if night.journal is None:
         night.workshop = open_workshop_for(config, night.backend)
         night.seed = placed_seed(night.workshop, night.seed)
@@ -116,6 +117,7 @@ def _begin(night: Night, marks: dict[str, str], *, preview: bool) -> None:
         if night.journal is None and night.workshop is not None and not preview:
             night.say("trying the commands that the work is judged by")
             preflight(night.workshop, config, night.seed)
+        anew = night.journal is None
         if night.journal is None and not night.dry_run:
             number = next_number(config.state_dir, state.night)
             night.journal = begin_journal(config, number, began.timestamp(), marks)
@@ -125,6 +127,7 @@ def _begin(night: Night, marks: dict[str, str], *, preview: bool) -> None:
     night.report.night = journal.night if journal is not None else next_number(config.state_dir, state.night)
     at = datetime.fromtimestamp(journal.began, timezone.utc) if journal is not None else began
     night.report.started_at = at.isoformat(timespec="seconds")
+    return anew
 
 
 def _decided(config: SleepConfig, *, dry_run: bool) -> Journal | None:
@@ -162,18 +165,14 @@ def _check_writable(config: SleepConfig) -> None:
             )
 
 
-def _prepare(backend: Any, config: SleepConfig, state: SleepState, key: str) -> None:
-    """Give the backend the person's wishes and what did not help before, and say when the models changed."""
+def _prepare(backend: Any, config: SleepConfig, state: SleepState) -> None:
+    """Give the backend the person's wishes and what did not help before, and let it count anew."""
     backend.preferences = str(config.get("preferences") or "")
     refused = [EditRecord.from_dict({"target": "", "op": "", **row}) for row in state.rejected_edits(config.project)]
     seal = load_seal(config.state_dir, create=False)
     turned_down = [EditRecord("", "add", rule) for rule in staging.rejected_rules(config.project, seal=seal)]
     backend.rejected_edits = (*refused, *turned_down)
-    if state.last_model_key_format == 2 and state.last_model_key not in ("", key):
-        sys.stderr.write(
-            f"[sleep] The models changed since the last night, from {terminal_line(state.last_model_key)} to "
-            f"{terminal_line(key)}: scores of the two nights do not compare.\n"
-        )
+    backend.replayed = set()
 
 
 def _going_on(

@@ -16,6 +16,7 @@ from skillopt_sleep.phases.gathering import asks_miner, find_tasks, gather_sessi
 from skillopt_sleep.phases.holdout import arrange_holdout, helpers_at_most, practised, tell_changes
 from skillopt_sleep.phases.learning import learn, learn_named_skills
 from skillopt_sleep.phases.opening import open_night, utc_now
+from skillopt_sleep.show import counted
 from skillopt_sleep.state import SleepState
 from skillopt_sleep.types import SessionDigest, SleepReport, TaskRecord
 
@@ -157,10 +158,11 @@ def _about_checkouts(night: Night) -> list[str]:
     if not done:
         return []
     target = getattr(night.backend, "target", night.backend)
+    share = f"{done} of {counted(len(night.tasks), 'task')} {'is' if done == 1 else 'are'}"
     return [
-        f"{done} of {len(night.tasks)} tasks are done by an agent in a fresh checkout of {night.workshop.repository}. "
-        f"It may read every file there, and what it reads goes to the provider of {getattr(target, 'name', '')}. An "
-        "agent's run counts as one call. The commands of replay_checks run on this machine, without a network."
+        f"{share} done by an agent in a fresh checkout of {night.workshop.repository}. It may read every file there, "
+        f"and what it reads goes to the provider of {getattr(target, 'name', '')}. An agent's run counts as one call. "
+        "The commands of replay_checks run on this machine, without a network."
     ]
 
 

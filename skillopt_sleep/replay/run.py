@@ -16,7 +16,7 @@ from skillopt_sleep.backends.base import Backend
 from skillopt_sleep.errors import CallFailed
 from skillopt_sleep.judges import Undecidable, grade, required_tools, shown_answer
 from skillopt_sleep.replay.workers import run_all, worker_count
-from skillopt_sleep.show import clip
+from skillopt_sleep.show import clip, counted
 from skillopt_sleep.types import ReplayResult, TaskRecord
 
 Pair = tuple[TaskRecord, ReplayResult]
@@ -116,16 +116,17 @@ def replay_samples(
 
 
 def _tell(backend: Any, task: TaskRecord, result: ReplayResult) -> None:
-    """Say to whoever watches how a task in a checkout went: such a one takes minutes."""
+    """Count the task as replayed, and say to whoever watches how one in a checkout went: such a one takes minutes."""
+    replayed: set[str] | None = getattr(backend, "replayed", None)
+    if replayed is not None:
+        replayed.add(task.id)
     say = getattr(backend, "say", None)
     if say is None or not task.workspace:
         return
     files, checks = result.work.get("files", ()), result.work.get("checks", ())
     held = sum(bool(check["passed"]) for check in checks)
     how = (
-        f"{len(files)} file{'' if len(files) == 1 else 's'} changed, {held} of {len(checks)} conditions hold"
-        if result.work
-        else "no work"
+        f"{counted(len(files), 'file')} changed, {held} of {len(checks)} conditions hold" if result.work else "no work"
     )
     said = f"; no score: {result.error}" if result.error else ""
     say(f"{task.id} in a checkout, {result.latency_ms / 1000:.0f} s: {how}{said}")

@@ -19,19 +19,20 @@ from typing import Any
 
 from skillopt_sleep.errors import StagingError
 from skillopt_sleep.paths import sync_folder
+from skillopt_sleep.staging import exchange
 
 _REPARSE_POINT = 0x400
-_NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EXDEV, errno.EMLINK, errno.EACCES}
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A regular file as it was found: its bytes, permission bits, identity (device, inode) and number of names."""
+    """A regular file as it was found: bytes, permission bits, identity (device, inode), number of names, owner."""
 
     data: bytes
     mode: int
     file_id: tuple[int, int]
     links: int
+    owner: tuple[int, int]
 
     @property
     def sha256(self) -> str:
@@ -94,7 +95,8 @@ def look(path: Path) -> Seen | None:
         raise StagingError(f"{path} cannot be read ({error.strerror}).") from error
     if (opened.st_dev, opened.st_ino) != (found.st_dev, found.st_ino):
         raise StagingError(f"{path} was replaced while it was read; try again.")
-    return Seen(data, stat.S_IMODE(opened.st_mode), (opened.st_dev, opened.st_ino), opened.st_nlink)
+    identity, owner = (opened.st_dev, opened.st_ino), (opened.st_uid, opened.st_gid)
+    return Seen(data, stat.S_IMODE(opened.st_mode), identity, opened.st_nlink, owner)
 
 
 def parse_json(data: bytes) -> Any:
@@ -160,45 +162,28 @@ def write_temporary(temporary: Path, data: bytes, mode: int | None) -> None:
         temporary.chmod(mode)
 
 
-def replace(path: Path, data: bytes, *, temporary: Path, mode: int) -> None:
-    """Put `data` in the place of the file at `path`, all or nothing.
-
-    Raises StagingError when the file changes while the new content is written, which a slow disk makes likely.
-    """
-    before, owner = look(path), path.stat()
-    write_temporary(temporary, data, mode)
-    if os.name == "posix" and (owner.st_uid, owner.st_gid) != (os.geteuid(), os.getegid()):
-        with contextlib.suppress(OSError):  # only root can give a file away; the content matters more
-            os.chown(temporary, owner.st_uid, owner.st_gid)
-            temporary.chmod(mode)
-    if look(path) != before:
-        temporary.unlink(missing_ok=True)
-        raise StagingError(f"{path} was changed by something else just now; it was left as it is.")
-    temporary.replace(path)
-    sync_folder(path.parent)
-
-
 def create(path: Path, data: bytes, *, temporary: Path, mode: int | None = None) -> None:
     """Make a new file, all or nothing, and never over one that appeared meanwhile (FileExistsError then).
 
-    Where the file system has no hard links an empty file holds the place until the rename.
+    Where a file system can neither rename so nor make hard links, an empty file holds the place until the rename.
     """
     write_temporary(temporary, data, mode)
     try:
-        os.link(temporary, path)
+        exchange.move_new(temporary, path)
     except OSError as error:
-        if error.errno not in _NO_HARD_LINKS:
+        try:
+            if error.errno not in exchange.NO_HARD_LINKS:
+                raise
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        except OSError:
             temporary.unlink(missing_ok=True)
             raise
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         temporary.replace(path)
-    else:
-        temporary.unlink()
     sync_folder(path.parent)
 
 
 def remove(path: Path) -> None:
-    """Remove a file that may be gone already."""
+    """Remove a file of ours that may be gone already."""
     path.unlink(missing_ok=True)
     if path.parent.is_dir():
         sync_folder(path.parent)

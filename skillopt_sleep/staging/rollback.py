@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
+from collections.abc import Collection
 from pathlib import Path
 
 from skillopt_sleep.errors import StagingError
 from skillopt_sleep.paths import sync_folder
-from skillopt_sleep.staging import disk, journal
+from skillopt_sleep.staging import disk, journal, live
 from skillopt_sleep.staging.journal import Journal, Target
 
 
-def roll_back(night: Path, record: Journal, *, keep_edited: bool = False) -> list[str]:
+def roll_back(
+    night: Path, record: Journal, *, keep_edited: bool = False, begun: Collection[str] | None = None
+) -> list[str]:
     """Undo what a transaction has done, last step first, then remove its journal; the problems found, else none.
 
     A file is put back only when it holds what the transaction wrote; a file that holds anything else was edited by
     somebody meanwhile. Then journal and backups stay (and the problem says so), unless `keep_edited` accepts such
-    files as they are.
+    files as they are. `begun`: the paths of the files that may have been written; None: nobody knows.
     """
     problems: list[str] = []
     for target in reversed(record.all_targets):
         try:
-            problem = _restore(target, keep_edited=keep_edited)
+            clean_up(target)
+            untouched = begun is not None and target.live_path not in begun
+            problem = "" if untouched else _restore(target, keep_edited=keep_edited)
         except (OSError, StagingError) as error:
             problem = str(error)
         if problem:
@@ -41,35 +47,61 @@ def roll_back(night: Path, record: Journal, *, keep_edited: bool = False) -> lis
 def _restore(target: Target, *, keep_edited: bool) -> str:
     """Put one file back; the problem when it cannot be."""
     path = target.path
-    clean_up(target)
     if disk.real(path.parent) != path.parent:
         return f"{path}: a folder on the way became a link since; put it back by hand from {_source(target)}."
+    kept = ""
+    if target.temporary and os.path.lexists(live.spare_of(Path(target.temporary))):
+        settled, kept = _settle(target)
+        if settled and not kept:
+            return ""
     seen = disk.look(path)
     found = disk.hash_of(seen)
     if found == target.baseline_sha256:
         return ""
     ours = found == target.proposed_sha256
     if target.original is None and seen is not None and (ours or not seen.data):
-        disk.remove(path)
+        live.remove(path, before=seen, temporary=_temporary(target))
         return ""
     if target.original is not None and ours:
         _put_back(target, seen)
         return ""
     if keep_edited:
         return ""
+    more = f" An earlier save of the same moment is in {kept}." if kept else ""
     return (
         f"{path} was edited after the interruption, so it was left as it is. What it held before is in "
-        f"{_source(target)}; `recover` with keep_edited keeps the edit and closes the matter."
+        f"{_source(target)}; `recover` with keep_edited keeps the edit and closes the matter.{more}"
     )
 
 
+def _settle(target: Target) -> tuple[bool, str]:
+    """Undo an exchange that was interrupted: whether the person's file is live again, and where another text is kept.
+
+    At the spare name lies our new file (nothing was exchanged yet, or it was exchanged back), or what it displaced.
+    """
+    path, spare = target.path, live.spare_of(Path(target.temporary))
+    held, seen = live.glance(spare), live.glance(path)
+    if held is not None and held.sha256 == target.proposed_sha256:
+        spare.unlink()
+        return False, ""
+    if held is not None and held.data == target.original and disk.hash_of(seen) != target.proposed_sha256:
+        spare.unlink()  # journal and backup hold it too
+        return False, ""
+    if disk.hash_of(seen) in (target.proposed_sha256, target.baseline_sha256):  # put there by a transaction
+        return True, live.give_back(path, spare, seen)
+    return False, live.keep_beside(path, spare, None)
+
+
 def _put_back(target: Target, seen: disk.Seen | None) -> None:
-    temporary = Path(target.temporary) if target.temporary else target.path.with_name(f".tmp-{secrets.token_hex(8)}")
     original = target.original or b""
     if seen is not None:
-        disk.replace(target.path, original, temporary=temporary, mode=target.original_mode)
+        live.replace(target.path, original, before=seen, temporary=_temporary(target), mode=target.original_mode)
     else:
-        disk.create(target.path, original, temporary=temporary, mode=target.original_mode)
+        disk.create(target.path, original, temporary=_temporary(target), mode=target.original_mode)
+
+
+def _temporary(target: Target) -> Path:
+    return Path(target.temporary) if target.temporary else target.path.with_name(f".tmp-{secrets.token_hex(8)}")
 
 
 def clean_up(target: Target) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from skillopt_sleep.config import SleepConfig
+from skillopt_sleep.show import counted
 from skillopt_sleep.staging.pending import pending_staged_skills, staged_skills
 from skillopt_sleep.staging.problems import NoStagedSkills, SelectionRefused, SelectionRequired
 
@@ -55,8 +56,8 @@ def select(
         return Selection("skills", tuple(names))
     if rows:
         raise SelectionRequired(
-            f"This night has proposals for {len(rows)} named skills: say --skill NAME, --all-skills, or --legacy for "
-            "the managed skill and memory.",
+            f"This night has proposals for {counted(len(rows), 'named skill')}: say --skill NAME, --all-skills, or "
+            "--legacy for the managed skill and memory.",
             available=available,
         )
     return Selection("legacy")

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skillopt_sleep import paths
 from skillopt_sleep.errors import StagingError, StagingRecoveryError
-from skillopt_sleep.staging import disk, journal
+from skillopt_sleep.staging import disk, journal, live
 from skillopt_sleep.staging.journal import Journal, Target
 from skillopt_sleep.staging.problems import AdoptionFailed, AdoptionRefused
 from skillopt_sleep.staging.rollback import backup_temporary, roll_back
@@ -64,7 +64,7 @@ def carry_out(work: Work) -> Journal:
     if journal.present(work.night):
         raise AdoptionRefused(f"{work.night / journal.FILE} is there already; recover first.")
     old_receipt = disk.look(work.receipt_path)
-    record = _planned(work, old_receipt)
+    record, begun = _planned(work, old_receipt), set[str]()
     try:
         record.write(work.night, work.seal)
         for at in range(len(record.targets)):
@@ -72,10 +72,10 @@ def carry_out(work: Work) -> Journal:
         new_receipt = Change("receipt", work.receipt_path, old_receipt, work.receipt_of(record), mode=0o600)
         record = replace(record, receipt=_target(new_receipt, ()))
         record.write(work.night, work.seal)
-        _apply(record, (*work.changes, new_receipt))
+        _apply(record, (*work.changes, new_receipt), begun)
         disk.remove(work.night / journal.FILE)
     except BaseException as error:
-        _give_up(work, error)
+        _give_up(work, error, begun)
         if isinstance(error, OSError):
             raise AdoptionFailed(f"Writing failed ({error}); every file was put back as it was.") from error
         raise
@@ -143,15 +143,16 @@ def _with_folders(work: Work, record: Journal, at: int) -> Journal:
     return record
 
 
-def _apply(record: Journal, changes: Sequence[Change]) -> None:
+def _apply(record: Journal, changes: Sequence[Change], begun: set[str]) -> None:
+    """Back up and write all files; `begun` gets the paths of those that may have been written."""
     pairs = list(zip(record.all_targets, changes, strict=True))
     for target, change in pairs:
         if target.backup_path and target.backup_is_new and change.before is not None:
             _back_up(Path(target.backup_path), change.before)
     for target, change in pairs[:-1]:
-        _write(target, change)
+        _write(target, change, begun)
     _verify(record.targets)
-    _write(*pairs[-1])
+    _write(*pairs[-1], begun)
     _verify(record.all_targets)
 
 
@@ -165,23 +166,33 @@ def _back_up(backup: Path, seen: disk.Seen) -> None:
     paths.sync_folder(backup.parent)
 
 
-def _write(target: Target, change: Change) -> None:
-    """Put one file in place, after a last look that it is still what was seen."""
+def _write(target: Target, change: Change, begun: set[str]) -> None:
+    """Put one file in place if it is still what was seen. One that is refused was left as it is: nothing was begun."""
+    begun.add(target.live_path)
+    try:
+        _put(change, Path(target.temporary))
+    except AdoptionRefused:
+        begun.discard(target.live_path)
+        raise
+
+
+def _put(change: Change, temporary: Path) -> None:
     path = change.path
-    if disk.real(path) != path or disk.look(path) != change.before:
+    if disk.real(path) != path or live.glance(path) != change.before:
         raise AdoptionRefused(
             f"{path} changed while it was being adopted; nothing was changed. Look at it, then try again."
         )
-    if change.after is None:
-        disk.remove(path)
-    elif change.before is None:
+    if change.before is None:
         try:
-            disk.create(path, change.after, temporary=Path(target.temporary), mode=change.mode)
+            if change.after is not None:
+                disk.create(path, change.after, temporary=temporary, mode=change.mode)
         except FileExistsError:
             raise AdoptionRefused(f"{path} appeared while it was being adopted; nothing was changed.") from None
+    elif change.after is None:
+        live.remove(path, before=change.before, temporary=temporary)
     else:
         mode = change.before.mode if change.mode is None else change.mode
-        disk.replace(path, change.after, temporary=Path(target.temporary), mode=mode)
+        live.replace(path, change.after, before=change.before, temporary=temporary, mode=mode)
 
 
 def _verify(targets: Sequence[Target]) -> None:
@@ -190,13 +201,13 @@ def _verify(targets: Sequence[Target]) -> None:
             raise AdoptionRefused(f"{target.path} was changed by something else during the adoption.")
 
 
-def _give_up(work: Work, error: BaseException) -> None:
+def _give_up(work: Work, error: BaseException, begun: Collection[str]) -> None:
     """Roll back after a failure. Raises StagingRecoveryError when something stands in the way."""
     problems: list[object] = []
     try:
         record = journal.read_journal(work.night, work.seal)
         if record is not None:
-            problems += roll_back(work.night, record)
+            problems += roll_back(work.night, record, begun=begun)
     except (OSError, StagingError) as second:
         problems.append(second)
     if problems:

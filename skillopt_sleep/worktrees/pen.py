@@ -10,18 +10,19 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from skillopt_sleep.errors import UsageProblem
 from skillopt_sleep.show import terminal_line
-from skillopt_sleep.vendored.utils.process import child_environment, run_process
+from skillopt_sleep.vendored.utils.process import ProcessResult, child_environment, run_process
 
 Kind = Literal["hidden", "own", "read", "written"]
 _ORDER: tuple[Kind, ...] = ("hidden", "own", "read", "written")  # of two for one place, the later counts
 _SECONDS = 30.0
+_TRIES = 3
 _SOCKETS = ("/run", "/var/run")
 _NEEDED = ("/etc/resolv.conf", "/run/current-system")  # may lead into what `_SOCKETS` hides
 _ALONE = (
@@ -160,6 +161,25 @@ def make_pen(hidden: Iterable[Path], folder: Path) -> Pen:
     return pen
 
 
+def run_penned(make: Callable[[], Sequence[str]], run: Callable[[Sequence[str]], ProcessResult]) -> ProcessResult:
+    """Run a command of `Pen.around`; where bubblewrap itself failed, make it anew, at most twice, and run that.
+
+    What it was to hide can have gone since the command was made, a socket for one, and then it has no place to hide.
+    The result of the last try is whoever called's to judge.
+    """
+    result = run(make())
+    for _ in range(_TRIES - 1):
+        if not _says_bubblewrap(result):
+            break
+        result = run(make())
+    return result
+
+
+def _says_bubblewrap(result: ProcessResult) -> bool:
+    """Whether only bubblewrap has spoken, of a place that it cannot make or find: no program was started then."""
+    return result.code == 1 and not result.stdout and result.stderr.startswith("bwrap: Can't ")
+
+
 def _try(pen: Pen, folder: Path) -> str:
     """What is wrong with a pen, found by trying it on stand-ins; "" when it holds."""
     secret, live, desk = folder / "secret", folder / "live", folder / "desk"
@@ -168,8 +188,11 @@ def _try(pen: Pen, folder: Path) -> str:
     for file in (secret, live / "file"):
         file.write_text("x", encoding="utf-8")
     trial = replace(pen, hidden=(*pen.hidden, secret, live))
-    argv = trial.around(["/bin/sh", "-c", _TRY, "sh", *map(str, (secret, live, folder))], folder=desk)
-    result = run_process(argv, cwd=desk, env=child_environment(), timeout=_SECONDS)
+    argv = ["/bin/sh", "-c", _TRY, "sh", *map(str, (secret, live, folder))]
+    result = run_penned(
+        lambda: trial.around(argv, folder=desk),
+        lambda penned: run_process(penned, cwd=desk, env=child_environment(), timeout=_SECONDS),
+    )
     untouched = [path.name for path in live.iterdir()] == ["file"] and (live / "file").stat().st_size == 1
     untouched = untouched and sorted(path.name for path in folder.iterdir()) == _LEFT and secret.stat().st_size == 1
     if untouched and (desk / "done").is_file():

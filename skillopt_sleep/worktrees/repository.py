@@ -98,6 +98,10 @@ def find_repository(project: Path) -> Repository:
     """The repository that a project lies in. Raises UsageProblem when there is none with files and a commit."""
     git = Git(project)
     top = git.line("rev-parse", "--show-toplevel") if project.is_dir() else ""
+    if not top and project.is_dir() and git.line("rev-parse", "--is-bare-repository") == "true":
+        raise UsageProblem(
+            f"{project} is a bare repository; a project folder with files is needed (or use replay_mode mock)."
+        )
     if not top:
         raise UsageProblem(f"{project} is in no git repository; replay_mode worktree needs one (or use mock).")
     if not git.line("rev-parse", "--verify", "--quiet", "HEAD^{commit}"):

@@ -106,6 +106,12 @@ def test_the_short_help_fits_on_few_screens(capsys: pytest.CaptureFixture[str]) 
         assert f"{flag} " in shown
 
 
+def test_the_name_of_a_key_is_answered_with_its_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse("train", ["--config", "c.yaml", "--learning_rate", "3"])
+    assert "did you mean --edit_budget?" in capsys.readouterr().err
+
+
 def test_a_mistyped_flag_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         parse("train", ["--config", "c.yaml", "--num_epoch", "3"])

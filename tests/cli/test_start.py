@@ -104,3 +104,28 @@ def test_every_command_begins_there_and_works(name: str) -> None:
     done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("usage: ")
+
+
+_MARKED = """
+import atexit, importlib, os, signal, sys
+def command():
+    atexit.register(os.kill, os.getpid(), signal.SIGINT)
+    try:
+        exec("raise KeyboardInterrupt")
+    except KeyboardInterrupt:
+        return 130
+importlib.import_module(sys.argv[1]).main = command
+module, name = sys.argv[2].split(":")
+sys.exit(getattr(importlib.import_module(module), name)())
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("name", ["skillopt-sleep", "skillopt"])
+def test_an_interrupted_command_ends_with_its_exit_code_whatever_comes_later(tmp_path: Path, name: str) -> None:
+    inner = {"skillopt-sleep": "skillopt_sleep.cli", "skillopt": "skillopt.cli.main"}[name]
+    (tmp_path / "marked.py").write_text(_MARKED)
+    words = [sys.executable, "-m", "marked", inner, entry_points()[name]]
+    env = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path, env=env)
+    assert (done.returncode, done.stderr) == (130, "")

@@ -117,7 +117,7 @@ def test_a_skill_and_a_data_file_are_enough(world: World) -> None:
         (["--split_dir", "nowhere"], 2, "nowhere"),
         (["--env", "jsonnl"], 2, "jsonl"),
         (["--skill_init", "nowhere.md"], 2, "nowhere.md"),
-        (["--target_backend", "codex_exec", "--codex_exec_use_sdk", "sdk"], 2, "not part of this version"),
+        (["--target_backend", "codex_exec", "--codex_exec_use_sdk", "skd"], 2, "use_sdk of codex_exec is 'skd'"),
     ],
 )
 def test_bad_input_ends_with_code_2_before_any_call(
@@ -277,3 +277,18 @@ def test_a_server_that_dies_in_the_middle_stops_the_run_and_a_living_one_ends_it
     assert "env.max_error_rate" in stopped.stderr or "analyst calls failed" in stopped.stderr
     served["limit"] = 10**9
     assert run("--config", path).returncode == 0
+
+
+def test_a_run_that_stops_in_a_folder_nobody_chose_says_how_to_go_on(world: World) -> None:
+    path = str(world.config(env={"out_root": ""}))
+    stopped = run("--config", path, "--budget_max_calls", "60", cwd=world.root)
+    assert stopped.returncode == 3, stopped.stderr
+    said = re.search(r"^note: to go on with this run, add --out_root (\S+)$", stopped.stderr, re.MULTILINE)
+    assert said
+    again = run("--config", path, "--budget_max_calls", "2000", "--out_root", said[1], cwd=world.root)
+    assert again.returncode == 0, again.stderr
+    assert "going on" in again.stderr
+    assert (
+        "to go on with this run"
+        not in run("--config", str(world.config()), "--budget_max_calls", "60", cwd=world.root).stderr
+    )

@@ -104,6 +104,22 @@ def test_a_trace_that_no_target_writes(run: Run) -> None:
     assert heard(run, flags={"codex_trace_to_optimizer": True, "target_backend": "codex_exec"}) == []
 
 
+def test_a_time_for_a_call_that_is_shorter_than_two_attempts(run: Run) -> None:
+    flags = {"backend": "compat", "model_timeout_seconds": 60}
+    first, second = heard(run, flags=flags)
+    assert first == (
+        "flag --model_timeout_seconds: timeout_seconds = 60 does not shorten calls of the optimizer: one attempt may "
+        "take 300 s, and a call twice that; set model.optimizer_openai_compatible_timeout_seconds too"
+    )
+    assert "model.target_openai_compatible_timeout_seconds" in second
+    assert heard(run, flags={**flags, "openai_compatible_timeout_seconds": 30}) == []
+    assert heard(run, flags={"model_timeout_seconds": 60}) == []
+    (notice,) = heard(
+        run, flags={"model_timeout_seconds": 60, "target_backend": "codex_exec", "optimizer_backend": "qwen"}
+    )
+    assert "of the optimizer" in notice  # the time of its task ends the work of an agent
+
+
 def test_a_variable_that_does_not_fit_and_does_not_matter(run: Run) -> None:
     for word, value in {"true": True, "false": False, "yes": True, "off": False, "1": True, "junk": False}.items():
         environ = {"TARGET_BACKEND": "copilot_exec", "COPILOT_EXEC_ALLOW_ALL_TOOLS": word}

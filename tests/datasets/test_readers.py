@@ -120,8 +120,8 @@ def test_csv_with_very_long_cells(write):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('id,q\n1,"a\nb"\n2\n', ":4: 1 cells, but the header has 2 columns"),
-        ("id,q\n1,a,b\n", ":2: 3 cells, but the header has 2 columns"),
+        ('id,q\n1,"a\nb"\n2\n', ":4: 1 cells, but the header has 2 columns; fill in the row"),
+        ("id,q\n1,a,b\n", ":2: 3 cells, but the header has 2 columns; put cells"),
         ('id,q\n1,"open\n', ":2: not valid CSV"),
         ("id;q\n1;a\n", ":1: the header is one column"),
         ("id,id\n1,2\n", "the column 'id' stands twice"),

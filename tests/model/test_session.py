@@ -455,6 +455,16 @@ def test_preflight_says_at_once_that_nothing_answers() -> None:
     assert time.monotonic() - started < 15
 
 
+def test_a_proxy_on_the_way_to_what_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://me:word@127.0.0.1:9")
+    monkeypatch.setenv("http_proxy", "http://me:word@127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "")
+    monkeypatch.setenv("no_proxy", "")
+    with pytest.raises(errors.ModelSetupError, match=r"through the proxy 127\.0\.0\.1:9 of this environment") as caught:
+        Session({"target": role("http://model.invalid/v1")}).preflight()
+    assert "word" not in str(caught.value)
+
+
 def test_in_a_run_a_server_that_is_away_is_waited_for() -> None:
     heard = Heard()
     session = Session(

@@ -41,7 +41,7 @@ def test_models_and_folder_come_from_the_environment(name: str, tmp_path: Path) 
 def test_the_script_that_serves_them_all_wants_a_name() -> None:
     script = str(ROOT / "scripts" / "train_benchmark.sh")
     done = subprocess.run([script], capture_output=True, text=True, timeout=30, check=False)
-    assert done.returncode == 1 and "name a benchmark" in done.stderr
+    assert done.returncode == 2 and "NAME one of: alfworld docvqa" in done.stderr
 
 
 @posix

@@ -51,6 +51,35 @@ def test_wrong_arguments_are_one_document_in_json_mode(words: list[str], capsys:
     assert document["error"] == "usage"
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--max-tasks", "0"), "argument --max-tasks: expected a whole number of at least 1, not '0'. "),
+        (("--edit-budget", "0"), "argument --edit-budget: expected a whole number of at least 1, not '0'. "),
+        (("--max-tasks", "ten"), "argument --max-tasks: expected a whole number of at least 1, not 'ten'. "),
+        (("--max-sessions", "-1"), "argument --max-sessions: expected a whole number of at least 0, not '-1'. "),
+        (("--replay-mode", "worktre"), "argument --replay-mode: expected 'mock' or 'worktree', not 'worktre' (did "),
+        (("--scope", "every"), "argument --scope: expected 'all' or 'invoked', not 'every'. "),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_is_expected(machine: Machine, words: tuple[str, ...], said: str) -> None:
+    assert machine.json("run", *words, code=2)["message"].startswith(said)
+
+
+def test_no_message_lists_an_empty_choice(machine: Machine) -> None:
+    message = machine.json("run", "--backend", "zzz", code=2)["message"]
+    assert message.endswith(", or empty.") or "''" not in message
+    machine.configure(backend="mock", optimizer_backend="zzz")
+    message = machine.json("run", code=2)["message"]
+    assert "''" not in message
+    assert message.endswith(", or empty.")
+
+
+def test_no_sessions_asked_for_means_as_many_as_the_tasks_need(machine: Machine) -> None:
+    machine.configure(backend="mock", max_sessions_per_night=2)
+    assert machine.json("run", "--max-sessions", "0")["n_sessions"] == 10
+
+
 def test_a_misspelt_backend_is_no_mock(machine: Machine) -> None:
     assert "did you mean 'claude'" in machine.json("run", "--backend", "cluade", code=2)["message"]
 

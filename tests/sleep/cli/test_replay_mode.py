@@ -62,7 +62,7 @@ def test_the_report_shows_changed_files_as_inert_text() -> None:
     many = [f"src/{number}.py" for number in range(9)]
     odd = ["a|b.py", "`rm -rf`.py", "<img src=x>\n# heading"]
     deltas = [
-        {**delta, "files": {"baseline": many, "candidate": odd}},
+        {**delta, "request": "Mend a|b", "files": {"baseline": many, "candidate": odd}},
         {**delta, "task_id": "t2", "files": {"candidate": []}},
         {**delta, "task_id": "t3"},
     ]
@@ -71,13 +71,15 @@ def test_the_report_shows_changed_files_as_inert_text() -> None:
     text = render_report(report, SleepConfig({"replay_mode": "worktree"}), backend="claude")
     assert "- Backend: claude (replay: worktree)\n" in text
     assert "- Tasks (replayed): 3 (3), 2 in a checkout, 1 answered in text\n" in text
-    row = next(line for line in text.splitlines() if line.startswith("- t1: "))
-    assert row.startswith("- t1: src/0.py, src/1.py, src/2.py, src/3.py and 5 more -> a")
+    row = next(line for line in text.splitlines() if line.startswith("- t1 \N{EM DASH} Mend "))
+    assert row.startswith("- t1 \N{EM DASH} Mend a&#124;b: src/0.py, src/1.py, src/2.py, src/3.py and 5 more -> a")
     assert "|" not in row
     assert "<img" not in text
     assert "`rm" not in text
     assert "\n# heading" not in text
     assert "- t2: none\n" in text
+    assert "| Task | Tags | Baseline | Candidate | Change |\n" in text
+    assert "| t1 \N{EM DASH} Mend a&#124;b |  | 0.000 | 1.000 | improved |\n" in text
     assert "- t3" not in text
     plain = render_report(SleepReport(1, "/p"), SleepConfig({}), backend="claude")
     assert "checkout" not in plain

@@ -250,6 +250,16 @@ def test_a_failed_call_is_never_a_score() -> None:  # V3, V4
     assert result.gate_trials[0]["n_compared"] == 6
 
 
+def test_a_validation_task_is_told_with_the_first_words_of_its_request() -> None:
+    items = tasks(3, 10)
+    items[-1].intent = "Mend\n\x1b[31m" + "the password=hunter2hunter2 " + "x" * 80
+    result = learn(FakeBackend(holds(GOOD), proposing([GOOD])), items, evolve_memory=False)
+    words = {row["task_id"]: row["request"] for row in result.gate_trials[0]["task_deltas"]}[items[-1].id]
+    assert words.startswith("Mend the ")
+    assert "hunter2" not in words
+    assert len(words) <= 60
+
+
 def test_too_many_failures_in_a_trial_leave_it_undecided() -> None:  # C071
     items = tasks(3, 10)
     backend = FakeBackend(failing("v0", "v1", "v2", when=GOOD), proposing([GOOD]))
@@ -266,7 +276,7 @@ def test_too_many_failures_in_a_trial_leave_it_undecided() -> None:  # C071
     missing = lenient.gate_trials[0]["task_deltas"][0]
     assert missing == {
         "task_id": "v0", "tags": [], "baseline_score": 0.0, "candidate_score": None, "status": "regressed",
-        "scores_are_finite": False,
+        "scores_are_finite": False, "request": "do the work v0",
     }  # fmt: skip
 
 

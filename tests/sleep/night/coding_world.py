@@ -61,14 +61,14 @@ def lacking() -> str:
     """Why nights with checkouts cannot run here; "" when they can."""
     for program in ("git", "bwrap", "sh", "grep", "sed"):
         if shutil.which(program) is None:
-            return f"there is no {program} on this machine"
+            return f"the sandbox bubblewrap does not work on this machine: there is no {program}"
     tried = subprocess.run(
         ["bwrap", "--ro-bind", "/", "/", "--unshare-user", "--unshare-pid", "--proc", "/proc", "true"],
         capture_output=True,
         check=False,
         timeout=30,
     )
-    return "" if tried.returncode == 0 else "bubblewrap does not work on this machine"
+    return "" if tried.returncode == 0 else "the sandbox bubblewrap does not work on this machine"
 
 
 def git(folder: Path, *words: str) -> str:

@@ -18,6 +18,8 @@ from skillopt.testing.faults import status
 from skillopt_sleep import load_config, run_sleep_cycle
 from skillopt_sleep.errors import UsageProblem
 from skillopt_sleep.evidence import read_events
+from skillopt_sleep.learn.block import LEARNED_START
+from skillopt_sleep.phases.models import models_in_words
 from skillopt_sleep.types import TaskRecord
 
 Make = Callable[..., Machine]
@@ -43,6 +45,11 @@ def test_a_spent_budget_ends_the_night_with_a_report_and_a_larger_one_goes_on_fr
     with serving(machine) as server:
         short = machine.json("run", "--max-calls", "15")
         assert short["status"] == "budget_spent"
+        assert 0 < short["n_replayed"] < short["n_tasks"]
+        told = (Path(short["staging_dir"]) / "report.md").read_text()
+        assert f"Tasks (replayed): {short['n_tasks']} ({short['n_replayed']})" in told
+        assert machine.state()["history"][0]["n_replayed"] == short["n_replayed"]
+        assert f" ({short['n_replayed']} replayed), " in machine.run("status")[1]
         assert short["usage"]["calls"] == 15 == len(server.requests)
         assert "15 of 15 calls" in " ".join(short["notes"])
         assert not short["accepted"]
@@ -360,6 +367,7 @@ def test_each_named_skill_gets_a_proposal_of_its_own_and_the_managed_one_only_wh
     assert done["staged_skills"] == ["papers"]
     refused = machine.json("adopt", code=2)
     assert refused["error"] == "selection_required"
+    assert "proposals for 1 named skill: say" in refused["message"]
     assert refused["available_skills"] == [{"skill_name": "papers", "live_skill_path": str(skill)}]
     receipts = machine.json("adopt", "--skill", " papers ")["adopted_skills"]
     assert [row["skill_name"] for row in receipts] == ["papers"]
@@ -401,7 +409,7 @@ def test_lessons_of_other_projects_do_not_reach_this_project_s_memory(machine: M
         done = machine.json("run", "--scope", "all")
     assert done["n_sessions"] == 11
     assert {edit["target"] for edit in done["edits"]} == {"skill"}
-    assert any("other projects" in note for note in done["notes"])
+    assert any("1 other project took part" in note for note in done["notes"])
     archives = machine.state()["projects"]
     assert len(archives["/w/bakery"]["archive"]) == 1
 
@@ -412,8 +420,53 @@ def test_a_change_of_models_is_said(machine: Machine, capsys: pytest.CaptureFixt
     run_sleep_cycle(load_config(invoked_project=str(machine.project)), seed_tasks=tasks)
     capsys.readouterr()
     with serving(machine):
-        run_sleep_cycle(load_config(invoked_project=str(machine.project)), seed_tasks=tasks, dry_run=True)
-    assert "models changed" in capsys.readouterr().err
+        config = load_config(invoked_project=str(machine.project))
+        done = run_sleep_cycle(config, seed_tasks=tasks, dry_run=True)
+    told = (
+        "The models changed since the last night: it was mock, now it is azure_openai (model m). Scores of the two "
+        "nights do not compare."
+    )
+    assert capsys.readouterr().err.count(told) == 1
+    assert done.report.notes.count(told) == 1
+    machine.configure(backend="claude", replay_mode="worktree")  # the project is in no repository
+    code, _, err = machine.run("run", "--tasks-file", str(write_tasks(machine.base / "t.json", tasks, reviewed=True)))
+    assert code != 0
+    assert "models changed" not in err
+
+
+def test_a_change_of_models_is_said_once_in_a_night_that_goes_on(machine: Machine) -> None:
+    machine.configure(backend="mock")
+    run_sleep_cycle(load_config(invoked_project=str(machine.project)), seed_tasks=persona())
+    machine.configure(backend="handoff", gate_min_val=1, val_fraction=0.5)
+    said = [machine.run("run") for _ in range(2)]
+    assert [code for code, _, _ in said] == [3, 3]
+    assert ["models changed" in err for _, _, err in said] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("mock::", "mock"),
+        ("claude::sonnet", "claude (model sonnet)"),
+        ("optimizer=claude::;target=codex::gpt", "optimizer claude, target codex (model gpt)"),
+    ],
+)
+def test_models_in_words(key: str, words: str) -> None:
+    assert models_in_words(key) == words
+
+
+def test_a_named_skill_that_cannot_be_learned_for_leaves_the_sessions_for_another_night(machine: Machine) -> None:
+    machine.configure(backend="mock", multi_skill_fanout=True, gate_min_val=2)
+    skill = machine.home / ".claude" / "skills" / "papers" / "SKILL.md"
+    skill.parent.mkdir()
+    skill.write_text(f"# Papers\n{LEARNED_START}\n")
+    tasks = persona()
+    for task in tasks:
+        task.skill_hint = "papers"
+    done = machine.json("run", "--tasks-file", str(write_tasks(machine.base / "t.json", tasks)))
+    assert (done["status"], done["n_replayed"]) == ("degraded", 0)
+    assert any(note.startswith("Skill papers: MalformedBlock: ") for note in done["notes"])
+    assert not machine.state()["projects"][str(machine.project)].get("archive")
 
 
 def test_given_tasks_stay_as_they_were_given() -> None:

@@ -6,9 +6,11 @@ flush to disk is where a write can be torn.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
+import platform
 import stat
 import sys
 from collections.abc import Callable
@@ -17,8 +19,10 @@ from pathlib import Path
 from sleep.staging.staging_world import World
 
 from skillopt_sleep import staging
+from skillopt_sleep.staging import exchange
 
 KILLED = 137
+SAVED = "saved in the last instant\n"
 _EVENTS = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.chmod", "os.truncate"}
 
 
@@ -79,7 +83,7 @@ def prepare(kind: str, folder: Path) -> tuple[World, Callable[[], object]]:
         night = world.stage()
         return world, lambda: staging.adopt(night, cfg=world.cfg)
     if kind == "no-links":
-        os.link = _no_links
+        os.link, platform.system = _no_links, lambda: "Plan 9"
         night = world.stage()
         return world, lambda: staging.adopt(night, cfg=world.cfg)
     if kind == "named":
@@ -96,7 +100,24 @@ def prepare(kind: str, folder: Path) -> tuple[World, Callable[[], object]]:
     if kind == "undo":
         staging.adopt(night, cfg=world.cfg)
         return world, lambda: staging.undo(world.project, cfg=world.cfg)
+    if kind == "saved":
+        return world, lambda: saved_in_the_last_instant(world, night)
     return world, lambda: staging.adopt(night, cfg=world.cfg)
+
+
+def saved_in_the_last_instant(world: World, night: Path) -> None:
+    """An adoption that a person's save comes in front of, after the last look; the save is noted in `saved`."""
+    real = exchange.swap
+
+    def swap(one: Path, other: Path) -> bool:
+        if other == world.memory and not (world.base / "saved").exists():
+            world.memory.write_text(SAVED)
+            (world.base / "saved").touch()
+        return real(one, other)
+
+    exchange.swap = swap
+    with contextlib.suppress(staging.AdoptionRefused):
+        staging.adopt(night, cfg=world.cfg)
 
 
 def _no_links(*_: object, **__: object) -> None:

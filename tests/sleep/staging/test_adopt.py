@@ -17,7 +17,7 @@ from sleep.staging.staging_world import MEMORY, NEW_MEMORY, NEW_SKILL, SKILL, Wo
 
 from skillopt_sleep import locks, staging
 from skillopt_sleep.errors import NightBusy, StagingRecoveryError
-from skillopt_sleep.staging import AdoptionFailed, AdoptionRefused, InvalidStaging, StagingError, disk
+from skillopt_sleep.staging import AdoptionFailed, AdoptionRefused, InvalidStaging, StagingError, disk, exchange, live
 from skillopt_sleep.types import SkillProposal
 
 
@@ -319,14 +319,14 @@ def test_any_failing_write_restores_everything(world: World, monkeypatch: pytest
 
 def test_a_person_who_edits_during_the_adoption_keeps_the_edit(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     night = world.stage()
-    real = disk.replace
+    real = live.replace
 
-    def racing(path: Path, data: bytes, *, temporary: Path, mode: int) -> None:
-        real(path, data, temporary=temporary, mode=mode)
+    def racing(path: Path, data: bytes, **how: Any) -> None:
+        real(path, data, **how)
         if path == world.memory:
             world.skill.write_text("edited meanwhile\n")
 
-    monkeypatch.setattr(disk, "replace", racing)
+    monkeypatch.setattr(live, "replace", racing)
     with pytest.raises(StagingRecoveryError) as failed:
         staging.adopt(night, cfg=world.cfg)
     assert failed.value.primary is not None
@@ -349,6 +349,7 @@ def test_c7_file_systems_without_hard_links(empty: World, monkeypatch: pytest.Mo
         raise OSError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refused)
+    monkeypatch.setattr(exchange.platform, "system", lambda: "Plan 9")
     night = empty.stage()
     staging.adopt(night, cfg=empty.cfg)
     assert empty.memory.read_text() == NEW_MEMORY

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from sleep.staging import killing
-from sleep.staging.staging_world import World
+from sleep.staging.staging_world import MEMORY, World
 
 from skillopt_sleep import staging
 from skillopt_sleep.staging import nights
@@ -76,6 +76,25 @@ def adopt(world: World, night: Path, kind: str) -> object:
     if kind == "named":
         return staging.adopt_skills(night, cfg=world.cfg)
     return staging.adopt(night, cfg=world.cfg)
+
+
+def test_a_save_of_the_last_instant_survives_a_kill_at_any_moment_after_it(tmp_path: Path) -> None:
+    saved = 0
+    for told in killed_worlds(Path(os.path.realpath(tmp_path)) / "worlds", "saved", 40):
+        world = opened(told["folder"])
+        (done,) = staging.recover(world.project, cfg=world.cfg) or (None,)
+        assert done is None or done.status == "rolled_back" or world.memory.read_text() == killing.SAVED, told["at"]
+        staging.recover(world.project, keep_edited=True, cfg=world.cfg)
+        after = as_text(world.snapshot())
+        memory = after.pop(str(world.memory))
+        told["before"].pop(str(world.memory))
+        was_saved = (world.base / "saved").exists()
+        saved += was_saved
+        texts = [killing.SAVED] if was_saved else [killing.SAVED, MEMORY]
+        assert bytes.fromhex(memory[0]).decode() in texts, told["at"]
+        assert after == told["before"], told["at"]
+        assert staging.recover(world.project, cfg=world.cfg) == []
+    assert saved > 5
 
 
 @pytest.mark.parametrize("kind", ["undo", "undo-create"])

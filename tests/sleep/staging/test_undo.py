@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sleep.staging.staging_world import MEMORY, NEW_MEMORY, SKILL, World
 
 from skillopt_sleep import locks, staging
 from skillopt_sleep.errors import NightBusy, StagingRecoveryError
-from skillopt_sleep.staging import InvalidStaging, NoStaging, UndoRefused, disk
+from skillopt_sleep.staging import InvalidStaging, NoStaging, UndoRefused, disk, live
 
 
 def test_c214_undo_restores_bytes_and_modes(world: World) -> None:
@@ -118,14 +119,14 @@ def test_a_forged_receipt_undoes_nothing(world: World) -> None:
 def test_a_failed_undo_leaves_the_adoption(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     staging.adopt(world.stage(), cfg=world.cfg)
     before = world.snapshot()
-    real = disk.replace
+    real = live.replace
 
-    def full(path: Path, data: bytes, *, temporary: Path, mode: int) -> None:
+    def full(path: Path, data: bytes, **how: Any) -> None:
         if path == world.memory and data == MEMORY.encode():
             raise OSError(28, "No space left on device")
-        real(path, data, temporary=temporary, mode=mode)
+        real(path, data, **how)
 
-    monkeypatch.setattr(disk, "replace", full)
+    monkeypatch.setattr(live, "replace", full)
     with pytest.raises(staging.AdoptionFailed, match="No space left"):
         staging.undo(world.project, cfg=world.cfg)
     assert world.snapshot() == before
@@ -223,18 +224,18 @@ def test_what_a_living_process_does_is_not_recovered(world: World, monkeypatch: 
 
 def interrupt(world: World, night: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave a journal behind as a kill after the first replaced file does."""
-    real = disk.replace
+    real = live.replace
 
-    def stop(path: Path, data: bytes, *, temporary: Path, mode: int) -> None:
+    def stop(path: Path, data: bytes, **how: Any) -> None:
         if path == world.memory:
             raise OSError(5, "Input/output error")
-        real(path, data, temporary=temporary, mode=mode)
+        real(path, data, **how)
 
     from skillopt_sleep.staging import transaction
 
     with monkeypatch.context() as patched:
-        patched.setattr(disk, "replace", stop)
-        patched.setattr(transaction, "roll_back", lambda *_: ["killed"])
+        patched.setattr(live, "replace", stop)
+        patched.setattr(transaction, "roll_back", lambda *_, **__: ["killed"])
         with pytest.raises(StagingRecoveryError):
             staging.adopt(night, cfg=world.cfg)
     assert world.skill.read_bytes() != SKILL.encode()

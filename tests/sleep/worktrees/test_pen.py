@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +15,10 @@ from sleep.worktrees.conftest import NO_ROOM
 from sleep.worktrees.repos import Repo
 
 from skillopt_sleep.errors import UsageProblem
+from skillopt_sleep.vendored.utils.process import ProcessResult, child_environment, run_process
 from skillopt_sleep.vendored.utils.sandbox import BUBBLEWRAP, available
 from skillopt_sleep.worktrees.hidden import hidden_places
-from skillopt_sleep.worktrees.pen import Pen, make_pen
+from skillopt_sleep.worktrees.pen import Pen, make_pen, run_penned
 from skillopt_sleep.worktrees.repository import find_repository
 
 
@@ -149,6 +151,39 @@ def test_no_service_is_reached_through_a_socket_in_the_file_system(pen: Pen, des
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert "refused" in done.stderr
     assert place.is_socket()
+
+
+@pytest.mark.parametrize(("vanishing", "tries"), [(1, 2), (9, 3)])
+def test_a_socket_that_vanishes_before_the_start_is_no_failure_of_the_run(
+    pen: Pen, desk: Path, tmp_path: Path, vanishing: int, tries: int
+) -> None:
+    place, made, ended = tmp_path / "home" / "agent.sock", [], []
+
+    def make() -> list[str]:
+        if len(made) >= vanishing:
+            made.append(pen.around(["sh", "-c", "echo done"], folder=desk))
+        else:
+            with socket.socket(socket.AF_UNIX) as service:
+                service.bind(str(place))
+                made.append(pen.around(["sh", "-c", "echo done"], folder=desk))
+            place.unlink()
+        return made[-1]
+
+    def start(argv: Sequence[str]) -> ProcessResult:
+        ended.append(run_process(argv, cwd=desk, env=child_environment(), timeout=60))
+        return ended[-1]
+
+    result = run_penned(make, start)
+    assert len(ended) == len(made) == tries
+    assert ended[0].stderr.startswith("bwrap: ")
+    assert (result.code, result.stdout) == ((0, "done\n") if vanishing == 1 else (1, ""))
+
+
+def test_what_a_program_says_is_not_taken_for_a_failure_of_the_pen() -> None:
+    words = "bwrap: Can't do it"
+    for code, out, err in ((1, "", "no"), (1, "x", words), (2, "", words), (0, "", words), (1, "", "bwrap: execvp x")):
+        results = iter([ProcessResult(code, out, err)])  # asked for once
+        assert run_penned(lambda: ["x"], lambda _, results=results: next(results)).stderr == err
 
 
 def test_what_an_agent_keeps_in_memory_is_bounded(pen: Pen, desk: Path) -> None:

@@ -187,7 +187,8 @@ def test_what_is_no_repository_is_refused_in_one_sentence(tmp_path: Path, repo: 
         folder.mkdir()
     run_git(empty, "init", "-q")
     run_git(bare, "init", "-q", "--bare")
-    for folder, words in ((plain, "in no git repository"), (bare, "in no git"), (empty, "no commit yet")):
+    told = ((plain, "in no git repository"), (bare, "a bare repository; a project folder"), (empty, "no commit yet"))
+    for folder, words in told:
         with pytest.raises(UsageProblem, match=words):
             find_repository(folder)
     with pytest.raises(UsageProblem, match="in no git repository"):
