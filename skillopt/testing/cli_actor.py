@@ -22,7 +22,7 @@ _LARGEST_FILE = 1_000_000
 
 def act(folder: Path) -> int:
     """Play one call; the exit code of the program."""
-    stdin = "" if sys.stdin is None else sys.stdin.buffer.read().decode("utf-8", "replace")
+    stdin = _conversation() if "--input-format" in sys.argv and "stream-json" in sys.argv else _input()
     script = json.loads((folder / "script.json").read_text("utf-8"))
     seen = _seen(folder)
     turn = _turn(script, f"{' '.join(sys.argv[1:])}\n{stdin}", "\n".join(seen.values()), folder)
@@ -40,6 +40,24 @@ def act(folder: Path) -> int:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         time.sleep(_LONG)
     return int(turn["code"])
+
+
+def _input() -> str:
+    return "" if sys.stdin is None else sys.stdin.buffer.read().decode("utf-8", "replace")
+
+
+def _conversation() -> str:
+    """What an SDK says up to its first message from a user: it waits for answers, and closes the input only later."""
+    heard = []
+    for line in sys.stdin.buffer:
+        heard.append(line.decode("utf-8", "replace"))
+        said = json.loads(line)
+        if said.get("type") == "control_request":
+            done = {"subtype": "success", "request_id": said["request_id"], "response": {}}
+            _say(json.dumps({"type": "control_response", "response": done}) + "\n", sys.stdout.buffer)
+        if said.get("type") == "user":
+            break
+    return "".join(heard)
 
 
 def _next_number(folder: Path, kind: str) -> int:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
 from skillopt.config.flags import flag_specs
 from skillopt.config.providers import available_backends, get_provider
 from skillopt.config.resolve import RunConfig, check_available, resolve
-from skillopt.errors import ConfigError
+from skillopt.errors import ConfigError, MissingExtraError
 
 
 def config(model: Mapping[str, object], **environ: str) -> RunConfig:
@@ -29,20 +31,57 @@ def test_agents_are_ready_as_targets_and_codex_as_optimizer_too(name: str) -> No
     check_available(config({"optimizer_backend": "local_chat", "target_backend": name}))
 
 
-@pytest.mark.parametrize("name", ["codex_exec", "claude_code_exec"])
-@pytest.mark.parametrize(
-    ("value", "refused"), [("sdk", True), ("On", True), ("1", True), ("cli", False), ("auto", False)]
-)
-def test_the_sdk_is_refused_up_front_in_one_sentence(name: str, value: object, refused: bool) -> None:
-    model = {"optimizer_backend": "local_chat", "target_backend": name, f"{name}_use_sdk": value}
-    if not refused:
-        return check_available(config(model))
-    with pytest.raises(
-        ConfigError, match=rf"the SDK of {name} is not part of this version.*set use_sdk to auto or cli"
-    ) as caught:
-        check_available(config(model))
-    assert "\n" not in str(caught.value)
-    check_available(config({**model, "target_backend": "local_chat"}))
+PACKAGES = {"codex_exec": ("openai_codex_sdk", "codex"), "claude_code_exec": ("claude_agent_sdk", "claude")}
+
+
+@pytest.fixture
+def no_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which no SDK is installed."""
+    for package, _ in PACKAGES.values():
+        monkeypatch.setitem(sys.modules, package, None)
+
+
+def with_mode(name: str, value: object, **model: object) -> RunConfig:
+    return config({"optimizer_backend": "local_chat", "target_backend": name, f"{name}_use_sdk": value, **model})
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+@pytest.mark.parametrize("value", ["sdk", "On", "1", "true"])
+def test_an_sdk_that_is_not_installed_is_told_up_front_with_its_command(no_sdk: None, name: str, value: object) -> None:
+    package, extra = PACKAGES[name]
+    with pytest.raises(MissingExtraError) as caught:
+        check_available(with_mode(name, value))
+    said = str(caught.value)
+    assert package in said and f'pip install "skillopt[{extra}]"' in said and "use_sdk" in said and "\n" not in said
+    assert caught.value.exit_code == 2
+    check_available(with_mode(name, value, target_backend="local_chat"))
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+@pytest.mark.parametrize("value", ["cli", "auto", "", None, "0", "no", "Off"])
+def test_the_command_line_needs_no_package(no_sdk: None, name: str, value: object) -> None:
+    check_available(with_mode(name, value))
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_an_sdk_that_is_installed_may_be_chosen(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    package, _ = PACKAGES[name]
+    (tmp_path / package).mkdir()
+    (tmp_path / package / "__init__.py").write_text("raise SystemExit('imported')", "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    check_available(with_mode(name, "sdk"))
+    assert package not in sys.modules
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_mode_that_there_is_not_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"use_sdk of {name} is 'skd'; expected sdk, or auto or cli"):
+        check_available(with_mode(name, "skd"))
+
+
+def test_codex_as_optimizer_has_no_sdk_to_miss(no_sdk: None) -> None:
+    model = {"optimizer_backend": "codex_exec", "target_backend": "local_chat", "codex_exec_use_sdk": "sdk"}
+    check_available(config(model))
 
 
 def test_codex_as_optimizer_beside_a_chat_target_passes() -> None:

@@ -505,8 +505,8 @@ def test_skill_init_that_does_not_exist(run: Run, tmp_path: Path, monkeypatch: p
 
 
 def test_availability_is_checked_apart(run: Run) -> None:
-    config = run("model: {backend: codex_exec, codex_exec_use_sdk: sdk}\n")
-    with pytest.raises(ConfigError, match=r"config.yaml:1: the SDK of codex_exec is not part of this version"):
+    config = run("model: {backend: codex_exec, codex_exec_use_sdk: skd}\n")
+    with pytest.raises(ConfigError, match=r"config.yaml:1: use_sdk of codex_exec is 'skd'"):
         check_available(config)
     check_available(run("model: {backend: local_chat}\n"))
 

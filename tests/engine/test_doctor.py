@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,27 @@ def test_a_program_that_is_not_there(world: World, backend: str, monkeypatch: py
     assert "which is not found — install" in keys and backend.split("_")[0].upper() in keys
 
 
+def test_an_sdk_that_is_not_installed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "claude_agent_sdk", None)
+    model = {"backend": "openai_compatible", "target_backend": "claude_code_exec", "claude_code_exec_use_sdk": "sdk"}
+    backends = told(api.doctor(world.config(model=model), offline=True), "backends")
+    assert "claude_agent_sdk, which is not installed" in backends and 'pip install "skillopt[claude]"' in backends
+
+
+def test_the_program_that_comes_with_an_sdk(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "claude_agent_sdk" / "_bundled" / ("claude.exe" if os.name == "nt" else "claude")
+    program.parent.mkdir(parents=True)
+    program.write_text("")
+    (tmp_path / "claude_agent_sdk" / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PATH", "")
+    model = {"backend": "openai_compatible", "target_backend": "claude_code_exec"}
+    found = told(api.doctor(world.config(model={**model, "claude_code_exec_use_sdk": "sdk"}), offline=True), "keys")
+    assert f"the program claude is {program}" in found
+    lacking = told(api.doctor(world.config(model=model), offline=True), "keys")
+    assert "needs the program claude, which is not found" in lacking
+
+
 def test_a_blank_key_where_one_is_surely_needed(world: World) -> None:
     model = {"openai_compatible_base_url": "https://api.openai.com/v1"}
     keys = told(api.doctor(world.config(model=model), offline=True), "keys")
@@ -240,6 +262,7 @@ def test_the_installation() -> None:
     assert {"python", "packages", "extras", "folder", "tokens"} <= checks
     assert not of(findings, "fail")
     assert any('pip install "skillopt[' in finding.fix for finding in findings)
+    assert "extra benchmarks" not in told(findings, "extras")  # a bundle of others
     assert of(list(check_python((3, 9, 1))), "fail")
     assert of(list(check_write_access(Path("/nowhere"))), "warn")
 

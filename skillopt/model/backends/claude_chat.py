@@ -213,6 +213,11 @@ def used(result: ProcessResult) -> Usage:
     return usage_of(_last_result(result))
 
 
+def model_of(result: ProcessResult) -> str:
+    """The model that answered, when the run names exactly one."""
+    return _model(_last_result(result))
+
+
 def _last_result(result: ProcessResult) -> JsonObject:
     """The result among the events that were printed; empty when there is none."""
     return next((e for e in reversed(json_events(result.stdout)) if e.get("type") == "result"), {})

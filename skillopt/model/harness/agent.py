@@ -42,15 +42,17 @@ class AgentRun:
 class Job:
     """One attempt, ready to start.
 
-    `folder`: where the agent works. `images`: files to attach. `data_dirs`: real paths of further folders that it may
-    read. `answer_file`: outside of `folder` and new for this attempt, for an agent that writes its answer to a file.
-    `servers`: names of the person's tool servers, to be switched off.
+    `prompt`: all that the agent is told; `request`: the same without the rules about its folder. `folder`: where the
+    agent works. `images`: files to attach. `data_dirs`: real paths of further folders that it may read. `answer_file`:
+    outside of `folder` and new for this attempt, for an agent that writes its answer to a file. `servers`: names of the
+    person's tool servers, to be switched off.
     """
 
     role: RoleConfig
     model: str
     effort: str
     prompt: str
+    request: str
     workspace: Workspace
     folder: Path
     images: tuple[Path, ...]
@@ -84,13 +86,13 @@ def _unknown(result: ProcessResult) -> Usage:  # noqa: ARG001 - one of several r
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """The adapter of one command line.
+    """The adapter of one command line, or of the SDK that runs one.
 
     `title`: as a message calls it. `slug`: beginning of the names of its files. `sign_in`: how to sign in, in words.
     `environment`: all that its process gets. `build_command`, `parse_result` (the reply, or the error that is told),
     `sanitize` (its output as a trace that may be kept). `check` refuses settings before anything starts.
     `used`: what a failed run used. `summarize`: a run's trace in short. `servers`: where its tool servers come from,
-    for an agent that has to be told which ones it shall not start.
+    for an agent that has to be told which ones it shall not start. `way`: CLI or SDK, as the trace calls it.
     """
 
     title: str
@@ -104,3 +106,4 @@ class Agent:
     used: Callable[[ProcessResult], Usage] = _unknown
     summarize: Callable[[Job, AgentRun], str] | None = None
     servers: Callable[[Job], Source] | None = None
+    way: Literal["CLI", "SDK"] = "CLI"

@@ -14,6 +14,7 @@ _READ = (
     "is guidance for tasks of this kind: follow it wherever it applies. Both are files to open; call no Skill tool for "
     "them."
 )
+_DO = f"Do the task in `{TASK_FILE}`."
 _ATTACHED = f"If there is a file `{ATTACHMENTS_FILE}`, look at everything that it lists."
 _NOBODY = "Nobody answers questions and nobody can grant a permission; work with what is here."
 _LOOK_ONLY = "Do not modify files: neither change, create nor delete any."
@@ -29,14 +30,25 @@ def build_prompt(workspace: Workspace, text: str, *, silent_before: int = 0) -> 
 
     `text` is what somebody wrote who prepared the folder; in a folder of ours it stands in task.md and not here.
     """
+    return "\n\n".join([rules(workspace), *_paragraphs(workspace, text, silent_before)])
+
+
+def rules(workspace: Workspace) -> str:
+    """What an agent is told about its folder, whatever the task is."""
     parts = [_READ, _ATTACHED]
     if workspace.data_dirs and workspace.folder is None:
         names = ", ".join(f"`{link_name(number)}`" for number in range(1, len(workspace.data_dirs) + 1))
         parts.append(f"The data for the task lies in {names}, for reading only.")
     parts += [_MAY_EDIT if workspace.allow_file_edits else _LOOK_ONLY, _NOBODY, _ANSWER]
-    paragraphs = [" ".join(parts)]
-    if workspace.folder is not None and text.strip():
-        paragraphs.append(text)
-    if silent_before:
-        paragraphs.append(EMPTY_NOTE)
-    return "\n\n".join(paragraphs)
+    return " ".join(parts)
+
+
+def build_request(workspace: Workspace, text: str, *, silent_before: int = 0) -> str:
+    """The prompt of one attempt of an agent that is told the rules apart, as its instructions."""
+    paragraphs = _paragraphs(workspace, text, silent_before)
+    return "\n\n".join(paragraphs if workspace.folder is not None and text.strip() else [_DO, *paragraphs])
+
+
+def _paragraphs(workspace: Workspace, text: str, silent_before: int) -> list[str]:
+    said = [text] if workspace.folder is not None and text.strip() else []
+    return [*said, EMPTY_NOTE] if silent_before else said

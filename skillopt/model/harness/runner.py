@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from skillopt.config.agent_rows import wants_sdk
-from skillopt.errors import AgentError, ConfigError, DeadlineError, ModelError, UnsupportedCallError
+from skillopt.errors import AgentError, DeadlineError, ModelError, UnsupportedCallError
 from skillopt.model.cli_chat import cli_where, counting, run_program, shown_words, tool_servers
 from skillopt.model.harness import artifacts
 from skillopt.model.harness.agent import Agent, AgentRun, Job, Status
-from skillopt.model.harness.prompt import build_prompt
+from skillopt.model.harness.prompt import build_prompt, build_request
 from skillopt.model.harness.workspace import Workspace, lay_out, read_outputs
 from skillopt.model.registry import setting_hint
 from skillopt.model.values import AgentWork, CallContext, ModelCall, ModelReply
@@ -36,7 +35,7 @@ def complete_with(agent: Agent, call: ModelCall, role: RoleConfig, ctx: CallCont
         job = _prepare(agent, call, workspace, role, ctx, root)
         run = _finished(job, attempt(agent, job, ctx), agent)
     if workspace.trace_dir is not None:
-        artifacts.keep(workspace.trace_dir, agent.slug, run, ctx.silent_before + 1)
+        artifacts.keep(workspace.trace_dir, agent.slug, run, ctx.silent_before + 1, agent.way)
     if run.error is not None:
         with counting(run.usage, ctx):
             raise run.error
@@ -98,6 +97,7 @@ def _prepare(
         model=model,
         effort=(call.effort or role.effort).strip(),
         prompt=build_prompt(workspace, call.last_user, silent_before=ctx.silent_before),
+        request=build_request(workspace, call.last_user, silent_before=ctx.silent_before),
         workspace=workspace,
         folder=folder,
         images=images,
@@ -128,12 +128,3 @@ def _shortened(text: str) -> str:
         return text
     half = TRACE_CHARS // 2
     return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
-
-
-def refuse_sdk(role: RoleConfig, workspace: Workspace) -> None:  # noqa: ARG001 - the shape of `Agent.check`
-    """Refuse the mode that there is not. Raises ConfigError."""
-    if wants_sdk(role.settings):
-        raise ConfigError(
-            f"{setting_hint(role, 'use_sdk')} is sdk, which this version cannot use: agents run through their command "
-            "lines only; set auto or cli."
-        )

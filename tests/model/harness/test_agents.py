@@ -205,11 +205,8 @@ def test_cursor_refuses_to_edit_without_its_sandbox_before_anything_starts(tmp_p
 
 
 @pytest.mark.parametrize("backend", ["codex_exec", "claude_code_exec"])
-def test_the_sdk_is_refused_and_auto_is_the_command_line(tmp_path: Path, backend: str) -> None:
+def test_auto_is_the_command_line(tmp_path: Path, backend: str) -> None:
     cli = FAKES[backend](tmp_path)
-    with pytest.raises(errors.ConfigError, match="set auto or cli"):
-        ask(backend, cli, use_sdk="sdk")
-    assert cli.calls == ()
     assert ask(backend, cli, use_sdk="auto").text == ask(backend, cli, use_sdk="cli").text == "ok"
 
 
