@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Train a skill for a benchmark: train_benchmark.sh NAME [arguments of skillopt-train]. NAME is a folder of configs/;
-# OPTIMIZER_MODEL and TARGET_MODEL name the models.
+# OPTIMIZER_MODEL and TARGET_MODEL name the models. Each start makes a new folder; an --out_root among the arguments wins,
+# so that a run that was stopped goes on in its own.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

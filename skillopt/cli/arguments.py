@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from skillopt.config.flags import Command, FlagSpec, flag_specs
-from skillopt.config.keys import KEYS
+from skillopt.config.keys import KEYS, SHORT_FLAGS
 
 SPLITS = ("all", "train", "val", "test", "selection", "valid_seen", "valid_unseen")
 
@@ -54,7 +54,7 @@ _GROUPS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """One parsed command line. `flags` holds the given flags by flat name, ready for `config.resolve.resolve`.
+    """One parsed command line. `flags` holds the given flags by flat or short name, ready for `config.resolve.resolve`.
 
     `plan` and `yes` are for `train`: only say what the run would take; start it without a question. `skill` and
     `split` are for `eval`: the skill file to score and where.
@@ -143,15 +143,15 @@ def add_setting_flags(parser: argparse.ArgumentParser, command: Command, *, usua
 
 def add_training_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of a training, for a command that looks at one; `training_flags` reads them."""
-    parser.add_argument("--skill", dest="flag:skill_init", metavar="FILE", help="Skill file to start from.")
-    parser.add_argument("--data", dest="flag:data_path", metavar="FILE", help="Your own tasks (as --data_path).")
+    parser.add_argument("--skill", dest="flag:skill", metavar="FILE", help="Skill file to start from.")
+    parser.add_argument("--data", dest="flag:data", metavar="FILE", help="Your own tasks (as --data_path).")
     add_setting_flags(parser, "train")
 
 
 def training_flags(known: Mapping[str, object]) -> dict[str, object]:
-    """The flags of a training by flat name; without a configuration file, data mean the environment `jsonl`."""
+    """The flags of a training by name; without a configuration file, data mean the environment `jsonl`."""
     flags = given_flags(known)
-    if known.get("config") is None and "data_path" in flags:
+    if known.get("config") is None and flags.keys() & {"data", "data_path"}:
         flags.setdefault("env", "jsonl")
     return flags
 
@@ -203,17 +203,16 @@ def parse(command: Command, argv: Sequence[str] | None = None) -> Parsed:
 def _add_short_forms(
     parser: argparse.ArgumentParser, command: Command, known: Mapping[str, object], flags: dict[str, object]
 ) -> None:
-    """`--skill` and `--data` as the flags that they stand for; without a file, data mean the environment `jsonl`."""
-    pairs = [("data", "data_path")] + ([("skill", "skill_init")] if command == "train" else [])
-    for short, name in pairs:
-        if known[short] is None:
+    """Add `--skill` and `--data`, settings as well; without a file, data mean the environment `jsonl`."""
+    for short, name in SHORT_FLAGS.items():
+        if known[short] is None or (short, command) == ("skill", "eval"):  # there, the skill to score
             continue
         if name in flags:
             parser.error(f"--{short} and --{name} are the same setting; give one of them")
-        flags[name] = known[short]
+        flags[short] = known[short]
     if known["config"]:
         return
-    if "data_path" in flags:
+    if flags.keys() & {"data", "data_path"}:
         flags.setdefault("env", "jsonl")
     elif "env" not in flags:
         needed = "--skill S.md --data D.csv --scorer NAME" if command == "train" else "--data D.csv --scorer NAME"

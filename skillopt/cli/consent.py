@@ -5,18 +5,20 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from skillopt.errors import ConfigError
+from skillopt.errors import ConfigError, InterruptedRunError
 
 if TYPE_CHECKING:
     from skillopt.config.run_config import RunConfig
     from skillopt.engine.consent import Excess
+
+_NOT_STARTED = "not started; nothing was spent."
 
 
 def may_start(config: RunConfig) -> bool:
     """Whether to start the run; asks when it may exceed a limit, and says what becomes of a no.
 
     Where nobody can be asked, a run goes on with a notice when nobody set the limit, and ConfigError is raised when
-    somebody did. A run that goes on where it was stopped was answered when it began.
+    somebody did; InterruptedRunError for Ctrl-C. A run that goes on where it was stopped was answered when it began.
     """
     from skillopt.engine.consent import excess_of, was_answered
 
@@ -25,13 +27,7 @@ def may_start(config: RunConfig) -> bool:
         return True
     said = _estimate(excess)
     if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
-        print(f"{said} Start? [y/N] ", end="", file=sys.stderr, flush=True)
-        answer = sys.stdin.readline()
-        if answer.strip().lower() in ("y", "yes"):
-            return True
-        print("" if answer else "\n", end="", file=sys.stderr)  # the end of the input leaves the line open
-        print("skillopt: not started; nothing was spent.", file=sys.stderr)
-        return False
+        return _ask(said)
     if excess.chosen:
         raise ConfigError(
             f"{excess.source}: {said} There is no terminal to ask on; add --yes to start it, or raise "
@@ -43,10 +39,33 @@ def may_start(config: RunConfig) -> bool:
     return True
 
 
+def _ask(said: str) -> bool:
+    print(f"{said} Start? [y/N] ", end="", file=sys.stderr, flush=True)
+    try:
+        answer = sys.stdin.readline()
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        raise InterruptedRunError(_NOT_STARTED) from None
+    if answer.strip().lower() in ("y", "yes"):
+        return True
+    print("" if answer else "\n", end="", file=sys.stderr)  # the end of the input leaves the line open
+    print(f"skillopt: {_NOT_STARTED}", file=sys.stderr)
+    return False
+
+
 def _estimate(excess: Excess) -> str:
-    from skillopt.cli.report import dollars, role_total
+    """What the run takes at most, in two sentences. `--plan` says all of it."""
+    from skillopt.cli.report import dollars
+    from skillopt.tracking.console import plain
 
     total = excess.plan.cost_usd
-    roles = "; ".join(role_total(name, role) for name, role in excess.paid.items())
-    price = "price unknown" if total is None else f"price {dollars(total[0], total[1])}"
-    return f"This run may take {roles}; {price}. That is above budget.{excess.name} = {excess.limit:g}."
+    calls = {
+        name: "an unknown number of" if role.calls is None else f"{role.calls.high:,}"
+        for name, role in excess.paid.items()
+    }
+    roles = " and ".join(f"{calls[name]} calls of {plain(role.model)} ({name})" for name, role in excess.paid.items())
+    price = "at an unknown price" if total is None else f"for up to {dollars(total[1], total[1])}"
+    return (
+        f"This run may make up to {roles}, {price}. That is above budget.{excess.name} = {excess.limit:,.10g} "
+        "(--plan tells more)."
+    )

@@ -68,6 +68,9 @@ RETIRED_NAMES: Mapping[str, Retired] = MappingProxyType(
     {name: item for item in RETIRED for name in (item.dotted, item.flat, f"{item.section}.{item.flat}")}
 )
 
+SHORT_FLAGS: Mapping[str, str] = MappingProxyType({"skill": "skill_init", "data": "data_path"})
+"""Flags that are another name of a setting on a command line only, with the flat name of the setting."""
+
 
 def section_keys(section: str) -> tuple[Key, ...]:
     """The keys of one section, in order."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from skillopt.config.casting import cast_for
 from skillopt.config.key import Key
-from skillopt.config.keys import RETIRED_NAMES, SECTIONS, find_key
+from skillopt.config.keys import RETIRED_NAMES, SECTIONS, SHORT_FLAGS, find_key
 from skillopt.config.load import Loaded, is_structured, split_option
 from skillopt.config.providers import nearest
 from skillopt.config.schema import unknown_key
@@ -65,13 +65,14 @@ class Collected:
             self._put(key, name, Setting(cast_for(key, text), f"--cfg-options {name}", explicit=True))
 
     def add_flags(self, flags: Mapping[str, object]) -> None:
-        """Take flags by flat or flag name; None means "not given"."""
+        """Take flags by flat, flag or short name; None means "not given"."""
         for name, value in flags.items():
             if value is None:
                 continue
-            key = find_key(name) or find_key(f"env.{name}")
+            key = find_key(SHORT_FLAGS.get(name, name)) or find_key(f"env.{name}")
+            written = key.flag_name if key and name not in SHORT_FLAGS else name
             cast = cast_for(key, value) if isinstance(value, str) else value
-            setting = Setting(cast, f"flag --{key.flag_name if key else name}", explicit=True)
+            setting = Setting(cast, f"flag --{written}", explicit=True)
             known = key is not None or name in RETIRED_NAMES or "." in name
             self._put(key, name if known else f"env.{name}", setting)
 

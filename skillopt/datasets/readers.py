@@ -207,7 +207,9 @@ def _with_ids(path: Path, rows: list[_Row], id_field: str) -> list[dict[str, Any
     if missing and len(missing) < len(rows):
         raise DataError(f"{missing[0].where}: no {id_field!r}, but other items have one; give every item an id.")
     if missing and id_field != "id":
-        near = get_close_matches(id_field, [str(name) for name in missing[0].data], n=1)
+        names = [str(name) for name in missing[0].data]
+        alike = [name for name in names if name.casefold() == id_field.casefold()]
+        near = alike or get_close_matches(id_field, names, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
         raise DataError(f"{path}: no item has the id field {id_field!r}{hint}")
     items: list[dict[str, Any]] = []

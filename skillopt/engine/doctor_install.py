@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
+import skillopt
 from skillopt.config.envfile import variables
 from skillopt.config.provider_row import ROLES
 from skillopt.config.providers import PROVIDERS
@@ -63,7 +64,8 @@ def check_packages() -> Iterator[Finding]:
         yield Finding("fail", "packages", f"the package {package} is not installed", f"pip install {package}")
     if not missing:
         yield Finding("ok", "packages", "all packages that are always needed are installed")
-    yield from _extras(extras)
+    used = _used(extras)
+    yield from _extras({extra: packages for extra, packages in extras.items() if extra in used})
 
 
 def _extras(extras: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
@@ -76,6 +78,15 @@ def _extras(extras: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
             yield Finding("ok", "extras", f"extra {extra}: without {', '.join(lacking)} (optional)", fix)
         else:
             yield Finding("ok", "extras", f"extra {extra}: installed")
+
+
+def _used(extras: Mapping[str, Sequence[str]]) -> set[str]:
+    """The extras that our code asks for: by name in a message, as the SDK of an agent, or by the same packages."""
+    sources = (path.read_text(encoding="utf-8") for path in Path(skillopt.__file__).parent.rglob("*.py"))
+    named = {extra for text in sources for extra in re.findall(r"skillopt\[([\w-]+)\]", text)}
+    named |= {row.sdk.extra for row in PROVIDERS.values() if row.sdk is not None}
+    packages = {package for extra in named for package in extras.get(extra, ())}
+    return {extra for extra, needed in extras.items() if packages.issuperset(needed)}
 
 
 def check_token_table() -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -72,14 +73,35 @@ def _check_needs(config: RunConfig, adapter: EnvAdapter) -> None:
 
 
 def _usable_root(config: RunConfig) -> Path:
-    """The run folder. Raises ConfigError when it is, or lies under, something that is not a folder."""
+    """The run folder. Raises ConfigError when it is, or lies under, a file, or holds files to lose."""
     root = Path(config.env.out_root)
     for path in (root, *root.parents):
         if path.exists():
             if not path.is_dir():
                 raise ConfigError(f"env.out_root: {path} is a file; name a folder for the run.")
             break
+    if config.env.out_root and root.is_dir():
+        _check_foreign(RunDir(root))
     return root
+
+
+def _check_foreign(folder: RunDir) -> None:
+    """Warn of a folder that holds other files and no run. Raises ConfigError when a run would write over one."""
+    if any(path.exists() for path in (folder.store, folder.state, folder.events, folder.step(1).parent)):
+        return
+    names = sorted(path.name for path in folder.root.iterdir() if not path.name.startswith((".", "_generated_splits")))
+    ours = {path.name for path in (folder.config, folder.history, folder.summary, folder.best_skill)}
+    if lost := [name for name in names if name in ours]:
+        raise ConfigError(
+            f"env.out_root: {folder.root} holds no run, but {', '.join(lost)}, which a run would write over; name "
+            "another folder."
+        )
+    if names:
+        warnings.warn(
+            f"env.out_root: {folder.root} holds other files ({names[0]} …) and no run; a new run is put beside them.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def initial_skill(config: RunConfig) -> Skill:

@@ -19,17 +19,15 @@ from skillopt.errors import (
     ContextTooLongError,
     ModelError,
     ModelSetupError,
-    TransientError,
 )
 from skillopt.model.chat_reply import ThinkTags, read_completion
 from skillopt.model.classify import (
-    MAX_ERROR_CHARS,
     UnsupportedParameterError,
     Where,
-    clip,
     error_from_status,
     shown_url,
     status_in_body,
+    unreadable_answer,
 )
 from skillopt.model.event_stream import decode_body
 from skillopt.model.message_parts import check_messages
@@ -177,8 +175,7 @@ def parse_reply(answer: HttpAnswer, where: Where, dialect: Dialect, call: ModelC
         code = _error_code(data) or (dialect.body_status(data) if isinstance(data, Mapping) else 0)
         reply = None if code else read_completion(data, dialect.think_tags, dialect.tool_prefix, call)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        said = clip(answer.text[: 16 * MAX_ERROR_CHARS], where.secrets, 300)
-        raise TransientError(f"{where.short} answered without a chat completion: {said!r}") from None
+        raise unreadable_answer("a chat completion", answer.text, where) from None
     if reply is None:
         raise error_from_status(code, answer.headers, answer.text, where)
     return reply

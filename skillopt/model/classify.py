@@ -102,6 +102,15 @@ def network_error(error: BaseException, where: Where, *, reached: bool, proxy: s
     return UnreachableError(f"Nothing answers at {where.url} ({where.role} model {where.model!r}): {reason}")
 
 
+def unreadable_answer(kind: str, body: str, where: Where) -> TransientError:
+    """The error for a 2xx answer that is no `kind` ("a chat completion"): a web page, half a body, other JSON."""
+    said = clip(body[: 16 * MAX_ERROR_CHARS], where.secrets, 300)
+    return TransientError(
+        f"{where.short} answered without {kind}: {said!r}. If this lasts, check the base URL (its path often ends in "
+        "/v1) and any proxy in between."
+    )
+
+
 def retry_after(headers: Mapping[str, str], *, now: Callable[[], float] = time.time) -> float | None:
     """Seconds that a provider asks to wait: `retry-after-ms`, or `Retry-After` as seconds or an HTTP date.
 

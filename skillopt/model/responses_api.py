@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from skillopt.errors import BadRequestError, TransientError
-from skillopt.model.classify import MAX_ERROR_CHARS, Where, clip, error_from_status, status_in_body
+from skillopt.model.classify import Where, error_from_status, status_in_body, unreadable_answer
 from skillopt.model.message_parts import check_messages
 from skillopt.model.provider_words import EFFORT
 from skillopt.model.replies import token_cap
@@ -105,8 +105,7 @@ def parse_reply(answer: HttpAnswer, where: Where) -> ModelReply:
         _raise_if_failed(data, answer, where)
         return reply_from(data)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        said = clip(answer.text[: 16 * MAX_ERROR_CHARS], where.secrets, 300)
-        raise TransientError(f"{where.short} answered without a response object: {said!r}") from None
+        raise unreadable_answer("a response object", answer.text, where) from None
 
 
 def reply_from(data: Mapping[str, Any]) -> ModelReply:

@@ -25,7 +25,7 @@ def test_the_last_list_of_options_holds() -> None:
 def test_train_without_a_config() -> None:
     parsed = parse("train", ["--skill", "S.md", "--data", "D.csv", "--scorer", "exact"])
     assert parsed.config_path is None
-    assert parsed.flags == {"skill_init": "S.md", "data_path": "D.csv", "scorer": "exact", "env": "jsonl"}
+    assert parsed.flags == {"skill": "S.md", "data": "D.csv", "scorer": "exact", "env": "jsonl"}
     assert parse("train", ["--env", "mine"]).flags == {"env": "mine"}
 
 
@@ -33,7 +33,7 @@ def test_eval() -> None:
     parsed = parse("eval", ["--config", "c.yaml", "--skill", "S.md", "--split", "valid_seen", "--workers", "4"])
     assert (parsed.skill, parsed.split, parsed.flags) == (Path("S.md"), "valid_seen", {"workers": 4})
     assert parse("eval", ["--config", "c.yaml", "--skill", "S.md"]).split == "all"
-    assert parse("eval", ["--skill", "S.md", "--data", "D.csv"]).flags == {"data_path": "D.csv", "env": "jsonl"}
+    assert parse("eval", ["--skill", "S.md", "--data", "D.csv"]).flags == {"data": "D.csv", "env": "jsonl"}
 
 
 def test_flags_go_into_resolve(tmp_path: Path) -> None:

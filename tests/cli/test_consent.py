@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from collections.abc import Sequence
 
 import pytest
 from worlds import World
+
+from skillopt.cli.train import main
 
 pty = pytest.importorskip("pty")
 
@@ -47,12 +50,28 @@ def test_anything_but_a_yes_spends_nothing(world: World, answer: bytes) -> None:
     code, shown = on_a_terminal(world, answer, *ASK)
     assert code == 1
     question = next(line for line in shown.splitlines() if "[y/N]" in line)
-    for part in ("target target-model: 49 to 169 calls", "optimizer optimizer-model: ", "tokens ", "price unknown"):
-        assert part in question
-    assert "budget.ask_above_calls = 50" in question
+    assert "This run may make up to 169 calls of target-model (target) and " in question
+    assert " calls of optimizer-model (optimizer), at an unknown price. That is above" in question
+    assert "above budget.ask_above_calls = 50 (--plan tells more). Start? [y/N]" in question
     assert "not started; nothing was spent" in shown
     assert world.server.requests == []
     assert not world.out_root.exists()
+
+
+def test_an_interrupt_at_the_question_spends_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+        def readline(self, *_: object) -> str:  # type: ignore[override]
+            raise KeyboardInterrupt
+
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr(sys, "stderr", shown)
+    assert main(["--config", str(world.config()), *ASK]) == 130
+    assert shown.getvalue().endswith("[y/N] \nskillopt: not started; nothing was spent.\n")
+    assert world.server.requests == []
 
 
 def test_a_yes_starts_and_the_same_run_is_not_asked_again(world: World) -> None:
@@ -74,7 +93,9 @@ def test_nobody_is_asked(world: World, arguments: Sequence[str]) -> None:
 def test_without_a_terminal_a_limit_that_somebody_set_is_kept(world: World) -> None:
     done = without_one(world, *ASK)
     assert done.returncode == 2
-    assert done.stderr.startswith("skillopt: flag --budget_ask_above_calls: This run may take target target-model: ")
+    assert done.stderr.startswith(
+        "skillopt: flag --budget_ask_above_calls: This run may make up to 169 calls of target-model"
+    )
     assert "add --yes to start it" in done.stderr
     assert world.server.requests == []
     assert without_one(world, *ASK, "--yes", "--num_epochs", "1").returncode == 0
@@ -90,4 +111,7 @@ def test_without_a_terminal_the_default_is_only_said(world: World) -> None:
     }
     done = without_one(world, "--num_epochs", "1")
     assert done.returncode == 0, done.stderr
-    assert "above budget.ask_above_usd = 10. It starts, as there is no terminal to ask on" in done.stderr
+    assert (
+        "above budget.ask_above_usd = 10 (--plan tells more). It starts, as there is no terminal to ask on"
+        in done.stderr
+    )

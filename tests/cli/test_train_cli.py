@@ -116,7 +116,8 @@ def test_a_skill_and_a_data_file_are_enough(world: World) -> None:
         (["--no_such_flag", "1"], 2, "no_such_flag"),
         (["--split_dir", "nowhere"], 2, "nowhere"),
         (["--env", "jsonnl"], 2, "jsonl"),
-        (["--skill_init", "nowhere.md"], 2, "nowhere.md"),
+        (["--skill_init", "nowhere.md"], 2, "flag --skill_init: env.skill_init: nowhere.md"),
+        (["--skill", "nowhere.md"], 2, "flag --skill: env.skill_init: nowhere.md"),
         (["--target_backend", "codex_exec", "--codex_exec_use_sdk", "skd"], 2, "use_sdk of codex_exec is 'skd'"),
     ],
 )

@@ -155,6 +155,8 @@ def test_another_id_field(write):
     assert read_items(path, id_field="qid") == [{"id": "7", "qid": "7", "q": "x"}]
     with pytest.raises(DataError, match="no item has the id field 'quid'; did you mean 'qid'"):
         read_items(path, id_field="quid")
+    with pytest.raises(DataError, match="no item has the id field 'QID'; did you mean 'qid'"):
+        read_items(path, id_field="QID")
 
 
 def test_c098_a_duplicate_id_is_named_with_both_positions(write):

@@ -433,3 +433,21 @@ def test_other_settings_are_named_down_to_the_key(world: World) -> None:
     with pytest.raises(ResumeMismatchError) as caught:
         run(world, train={"num_epochs": 0}, evaluation={"eval_test": False}, model={"target": "other"})
     assert 'roles.target.model: was "target-model", now "other"' in str(caught.value)
+
+
+def test_a_folder_with_other_files_is_told_of_and_goes_on(world: World) -> None:
+    world.out_root.mkdir()
+    (world.out_root / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.warns(UserWarning, match=r"holds other files \(notes.txt …\) and no run"):
+        run(world, train={"num_epochs": 1})
+    run(world, train={"num_epochs": 1})  # now it holds one
+    assert (world.out_root / "notes.txt").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_file_that_is_no_run_s_is_not_written_over(world: World) -> None:
+    world.out_root.mkdir()
+    (world.out_root / "config.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"holds no run, but config\.json, which a run would write over"):
+        run(world)
+    assert not world.server.requests
+    assert [path.name for path in world.out_root.iterdir()] == ["config.json"]

@@ -246,7 +246,7 @@ def test_an_error_sent_as_200_keeps_its_class(code: object) -> None:
 
 @pytest.mark.parametrize("body", ["<html>", "[]", "null", '"x"', '{"choices": [null]}', '{"choices": {}}'])
 def test_a_body_that_is_no_completion_is_transient(body: str) -> None:
-    with pytest.raises(errors.TransientError, match="without a chat completion"):
+    with pytest.raises(errors.TransientError, match=r"without a chat completion: .* check the base URL .*/v1"):
         parse_reply(HttpAnswer(200, {}, body), WHERE, PLAIN)
 
 

@@ -189,7 +189,12 @@ def _choose(fields: Sequence[str], notices: list[str], key: str, wanted: str, us
 
 
 def _no_field(key: str, wanted: str, fields: Sequence[str]) -> str:
-    return f"env.{key}: the data has no field {wanted!r}; set it to one of {', '.join(fields)}."
+    """What is wrong, and the fields to choose from; not `id`, which the reader may have made up."""
+    alike = next((name for name in fields if name.casefold() == wanted.casefold()), "")
+    if alike:
+        return f"env.{key}: the data has no field {wanted!r}, but {alike!r}, and case counts; set env.{key}={alike}."
+    named = ", ".join(name for name in fields if name != "id")
+    return f"env.{key}: the data has no field {wanted!r}; set it to one of {named}."
 
 
 def _text_or_file(key: str, value: str) -> str:

@@ -56,6 +56,6 @@ def _value(item: Item, placeholder: str, names: Mapping[str, str]) -> str:
     field = placeholder if placeholder in item.data else names.get(placeholder, placeholder)
     value: Any = item.data.get(field)
     if value is None:
-        known = ", ".join(sorted(item.data))
+        known = ", ".join(sorted(name for name in item.data if name != "id"))
         raise DataError(f"item {item.id!r}: no field {field!r}, which env.prompt uses. It has: {known}.")
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

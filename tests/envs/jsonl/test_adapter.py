@@ -102,7 +102,18 @@ def test_usual_field_names_are_found_with_a_notice(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "settings", "words"),
     [
-        ("id,q,answer", {}, r"env.question_field: the data has no field 'question'; set it to one of id, q, answer"),
+        ("id,q,answer", {}, r"env.question_field: the data has no field 'question'; set it to one of q, answer\.$"),
+        (
+            "key,Question,answer",
+            {},
+            r"no field 'question', but 'Question', and case counts; set env.question_field=Question",
+        ),
+        (
+            "id,question,answer",
+            {"answer_field": "ANSWER"},
+            r"but 'answer', and case counts; set env.answer_field=answer",
+        ),
+        ("id,question,answer", {"prompt": "{Question}"}, r"no field 'Question', .* It has: answer, question\.$"),
         ("id,question,gold", {}, r"env.answer_field: the data has no field 'answer'; set it to one of"),
         ("id,question,answer", {"answer_field": "solution"}, r"env.answer_field: the data has no field 'solution'"),
         ("id,question,answer", {"task_type_field": "kind"}, r"env.task_type_field: the data has no field 'kind'"),
